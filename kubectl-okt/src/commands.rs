@@ -7,6 +7,7 @@ pub(crate) mod diff;
 pub(crate) mod get;
 pub(crate) mod go;
 pub(crate) mod graph;
+pub(crate) mod limit;
 pub(crate) mod list;
 pub(crate) mod map;
 pub(crate) mod plan;

@@ -30,6 +30,7 @@ use crate::commands::diff::Diff;
 use crate::commands::get::Get;
 use crate::commands::go::{Go, Retry};
 use crate::commands::graph::ShowGraph;
+use crate::commands::limit::ShowLimit;
 use crate::commands::list::List;
 use crate::commands::map::ServeMap;
 use crate::commands::plan::PlanCommand;
@@ -61,6 +62,7 @@ enum OktCommand {
     Go(Go),
     Request(MakeRequest),
     Approve(Approve),
+    Limit(ShowLimit),
     Retry(Retry),
     Pause(Pause),
     Resume(Resume),
@@ -85,7 +87,7 @@ enum OktCommand {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    match run(KubectlLine::parse()).await {
+    match Box::pin(run(KubectlLine::parse())).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", okt_view::plain(&error.to_string()));
@@ -104,6 +106,7 @@ async fn run(line: KubectlLine) -> Result<(), Error> {
         OktCommand::Go(go) => go.run(&connection.client().await?).await,
         OktCommand::Request(request) => request.run(&connection.client().await?).await,
         OktCommand::Approve(approve) => approve.run(&connection.client().await?).await,
+        OktCommand::Limit(limit) => limit.run(&connection.client().await?).await,
         OktCommand::Retry(retry) => retry.run(&connection.client().await?).await,
         OktCommand::Pause(pause) => pause.run(&connection.client().await?).await,
         OktCommand::Resume(resume) => resume.run(&connection.client().await?).await,

@@ -49,6 +49,7 @@ fn first(graph: &Graph<'_>, facts: &LifecycleFacts<'_>, go: Go) -> Record {
         changed: facts.revision,
         action: None,
         waiting: None,
+        returned: 0,
     };
     record.go(graph, facts, go);
     record.desired.reached = record.is_where_desired(graph, facts);
@@ -61,6 +62,10 @@ impl Record {
         next.visit = self.visit_after(graph, facts, decision);
         next.request = self.request_after(graph, facts, decision);
         next.waiting = self.waiting_after(graph, facts, decision);
+        if facts.has_unused_place && !matches!(decision, Verdict::Go(_)) {
+            // The write gives the object another version, so that nothing moves by that place any more.
+            next.returned = next.returned.saturating_add(1);
+        }
         next.desired = DesiredRecord {
             state: facts.target(graph),
             transition: self.desired_since(graph, facts),

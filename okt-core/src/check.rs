@@ -68,13 +68,17 @@ pub enum Rule {
     GatedTrigger = 24,
     /// OKT025: nothing waits before a gate.
     IdleGate = 25,
+    /// OKT026: two limits that can wait for each other.
+    CrossedLimits = 26,
+    /// OKT027: an object may stay in a limit for ever.
+    EndlessStay = 27,
     /// OKT028: arguments or `on_abort` where they mean nothing.
     Arguments = 28,
 }
 
 impl Rule {
     /// Every rule, by code.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 28] = [
         Self::UnknownTarget,
         Self::OneEntry,
         Self::NoLeaf,
@@ -100,6 +104,8 @@ impl Rule {
         Self::GatedDeletion,
         Self::GatedTrigger,
         Self::IdleGate,
+        Self::CrossedLimits,
+        Self::EndlessStay,
         Self::Arguments,
     ];
 

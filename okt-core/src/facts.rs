@@ -155,6 +155,8 @@ pub struct LifecycleFacts<'a> {
     pub content: Option<u64>,
     /// The gates that are shut now; one for an approval is open for the approved plan.
     pub shut: Gates,
+    /// It has a place in a limit by this very version, and is outside.
+    pub has_unused_place: bool,
     /// A hash of the uid of the object, the same in every process.
     pub uid: u64,
     /// The plan that the spec approves.

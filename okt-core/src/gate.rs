@@ -31,6 +31,8 @@ pub enum GateKind {
     },
     /// The agreement of a person to the planned move.
     Approval,
+    /// A place among as many objects as may be in the states at a time.
+    Limit,
 }
 
 impl GateKind {
@@ -39,6 +41,7 @@ impl GateKind {
         match self {
             Self::Window { .. } => "window",
             Self::Approval => "approval",
+            Self::Limit => "limit",
         }
     }
 }
@@ -149,6 +152,12 @@ impl Gates {
     #[must_use]
     pub fn with(self, gate: GateId) -> Self {
         Self(self.0 | 1_u32.checked_shl(gate.0.into()).unwrap_or(0))
+    }
+
+    /// Returns the set without a gate.
+    #[must_use]
+    pub fn without(self, gate: GateId) -> Self {
+        Self(self.0 & !Self::NONE.with(gate).0)
     }
 
     /// Returns whether the set is empty.

@@ -52,7 +52,7 @@ pub use self::draft::{Draft, NotReadyReason, ResourceStatus, RunEnd, WorkChange}
 pub use self::effect::{
     AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Decision, Deliver, DropFinalizer,
     Effect, Observe, ReadRequest, Record, RemoveLeftovers, Render, RunPass, ShowFailure,
-    ShowUnreadable, Start, TakeOver, Write,
+    ShowUnreadable, Start, TakeOver, TakePlace, Write,
 };
 pub use self::facts::{
     Facts, Graphs, OperatorFacts, PassFacts, PassResult, RequestFacts, ResourceFacts, Setup,
@@ -67,7 +67,7 @@ pub use self::requeue::Requeue;
 use self::resources::ResourceMemory;
 pub use self::results::{
     ApplyResult, ClearResult, DeliverResult, ExtraResult, ObservationResult, PassReport,
-    ReadRequestResult, Retry, ShowResult, StartResult, Stored, WriteError,
+    PlaceResult, ReadRequestResult, Retry, ShowResult, StartResult, Stored, WriteError,
 };
 pub use self::time::Time;
 use self::work::{StateWork, WorkStage};
@@ -303,6 +303,7 @@ impl Machine {
                 revision: object.revision,
                 parts: object.parts,
                 shut: object.gates.shut,
+                has_unused_place: object.gates.has_unused_place,
                 uid: object.uid,
                 approved: object.approved,
                 outdated,
@@ -336,10 +337,9 @@ impl Machine {
                 .facts(setup.graphs, &self.writes.last, findings, now),
             resources: self.resources.facts(setup.owns_kinds, findings, now),
             requests: self.requests.facts(findings, now),
-            gates_change: object
-                .gates
-                .change
-                .map(|left| left.saturating_sub(since_read)),
+            asked_limits: findings.asked_limits,
+            forced_limits: findings.forced_limits,
+            gates_change: object.gates.change_in(since_read),
             operator,
             writes: self.writes.facts(findings, now),
         }

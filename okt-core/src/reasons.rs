@@ -59,6 +59,8 @@ reasons! {
     WAITING_FOR_WINDOW = "WaitingForWindow";
     /// The move of the object waits until a person approves its plan.
     WAITING_FOR_APPROVAL = "WaitingForApproval";
+    /// The move of the object waits for a place in a limit.
+    WAITING_FOR_LIMIT = "WaitingForLimit";
     /// The window before which the object waits has no times, or none to come.
     BAD_WINDOW = "BadWindow";
     /// The work was cancelled because it is no longer needed.

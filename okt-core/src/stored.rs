@@ -409,7 +409,7 @@ impl StoredGate {
         let passes = [(triggers, TRIGGERS), (deletion, DELETION)];
         let needs = match gate.kind {
             GateKind::Window { needs } => needs,
-            GateKind::Approval => Duration::ZERO,
+            GateKind::Approval | GateKind::Limit => Duration::ZERO,
         };
         Self {
             name: gate.name.to_owned(),
@@ -432,6 +432,7 @@ impl StoredGate {
                 needs: needs.unwrap_or_default(),
             },
             "approval" => GateKind::Approval,
+            "limit" => GateKind::Limit,
             _ => return None,
         };
         let passes = |word: &str| self.passes.iter().any(|own| own == word);

@@ -83,6 +83,7 @@
 //! | `#[deadline(To, after = "1h", over(A, B))]` | the enum, repeatable | a trigger to `To` in each of these states, raised when the object has been in them for this time, in whichever; a state is under one deadline |
 //! | `#[window(maintenance, states(A, B), needs = "1h")]` | the enum, repeatable | a gate: an object enters these states from outside only at times of a calendar that your code gives, and only while `needs` of them is left; `passes(triggers)`, `passes(deletion)` admit that such a trigger or the way out leads in without waiting |
 //! | `#[approval(major, states(A, B))]` | the enum, repeatable | a gate: an object enters these states from outside only once a person has approved the planned move, where your code asks for it; `passes` as above |
+//! | `#[limit(rollout, states(A, B))]` | the enum, repeatable | a gate: at most as many objects as your code says are in these states at a time; the others wait outside; `passes` as above |
 //! | `#[condition(Type)]` | a state, repeatable | a condition in the object's status while it is in this state; options `status`, `reason`, `message`. Write a type with a domain as a text: `"okt.dev/Type"` |
 //! | `#[no_route(To, .., reason = "..")]` | a resting state, repeatable | from here the operator refuses these desired states, with this reason |
 //! | `#[was("Old")]` | a state, repeatable | a former name, under which objects may be stored |
@@ -153,6 +154,7 @@ pub fn lifecycle_graph(args: TokenStream, item: TokenStream) -> TokenStream {
         deadline,
         entry,
         leaf,
+        limit,
         no_route,
         no_transit,
         rest,

@@ -7,6 +7,7 @@ pub(crate) mod asked;
 pub(crate) mod context;
 pub(crate) mod external;
 pub(crate) mod fixture;
+pub(crate) mod limit;
 pub(crate) mod no_lifecycle;
 pub(crate) mod observation;
 pub(crate) mod owned;

@@ -132,6 +132,7 @@ fn decided(vault: &Vault, dice: &mut Dice) {
         parts: Parts(u32::from(dice.below(4) == 0)),
         shut: okt_core::Gates::NONE,
         outdated: None,
+        has_unused_place: false,
         content: Some(0),
         uid: 0,
         approved: None,

@@ -12,6 +12,7 @@
 //! | `calendar` | the times of five fields of cron in a time zone |
 //! | `requests` | requests for visits with arguments: their kinds, the open ones, their outcomes |
 //! | `author` | the traits that you implement, and the arguments of your code |
+//! | `limits` | who has the places of limits, in tables on the API server |
 //! | `sidecar` | applications whose agents do the work |
 //! | `reconcile` | one reconciliation: the loop, the effects, the only write of a status |
 //! | `lifecycle` | the lifecycle of an object for a controller of your own: the same machine and status, without requests |
@@ -37,6 +38,7 @@ mod crd;
 #[cfg(test)]
 mod fuzz;
 pub mod lifecycle;
+mod limits;
 mod operator;
 mod reconcile;
 mod requests;
@@ -48,6 +50,7 @@ mod test_hooks;
 pub use author::application::{Application, DeadlineClock, ExtraOf, GateOf, PassGraph, StateOf};
 pub use author::context::{Action, Context, StateOnRecord};
 pub use author::external::{AsResource, External, Found};
+pub use author::limit::Limit;
 pub use author::no_lifecycle::{NoLifecycle, PassStatus};
 pub use author::observation::Observation;
 pub use author::owned::{Unready, Which};

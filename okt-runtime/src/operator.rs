@@ -51,6 +51,7 @@ use crate::cache::cached::reference;
 use crate::cache::history::History;
 use crate::cache::store::{Store, StorePart, StoredObjects};
 use crate::crd::readiness::{ExpectedCrd, Readiness, watch_crd};
+use crate::limits::Limits;
 use crate::operator::drive::drive;
 use crate::operator::news::Property;
 use crate::operator::settings::OperatorSettings;
@@ -510,6 +511,13 @@ impl<A: Application> Operator<A> {
         let _tasks_end_here = tasks.end_with_this();
         let draining = CancellationToken::new();
         let graph = read::graph_hash(StateOf::<A>::GRAPH);
+        let limits = Limits::of(
+            &application,
+            &connection.client,
+            &self.gate,
+            self.stored.handle(),
+            self.clock.clone(),
+        );
         let mut queues: Queues<A::Resource> = Vec::new();
         let (mut waits, mut parts) = (Vec::new(), Vec::new());
         let drives = namespaces.iter().map(|namespace| {
@@ -519,6 +527,7 @@ impl<A: Application> Operator<A> {
                 application: Arc::clone(&application),
                 connection: connection.clone(),
                 cluster: cluster::<A>(is_namespaced, namespace.clone()),
+                limits: limits.clone(),
                 requests: RequestQueue::of(A::requests(Requests::default()).kinds),
                 pass: A::pass(),
                 memory: ObjectMemory::default(),
@@ -562,7 +571,14 @@ impl<A: Application> Operator<A> {
             std::future::ready(())
         });
         let drained = futures::future::join_all(waits);
-        let beside = futures::future::join(crd, requests);
+        let tended = Box::pin(async {
+            if let Some(limits) = &limits {
+                limits
+                    .tend(&connection, |object| enqueue(&queues, &object))
+                    .await;
+            }
+        });
+        let beside = futures::future::join3(crd, requests, tended);
         let limit = self.shutdown_limit;
         let left = until_stopped(drives, beside, stop, drained, (&draining, &stopping), limit);
         end(&tasks, deliveries, left.await?).await;

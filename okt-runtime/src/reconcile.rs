@@ -23,6 +23,7 @@ pub(crate) mod observe;
 mod occurrences;
 mod owned;
 pub(crate) mod permits;
+mod places;
 pub(crate) mod reading;
 mod reconciliation;
 pub(crate) mod render;
@@ -170,6 +171,7 @@ impl<A: Application> Reconciliation<'_, A> {
             Effect::Start(effect) => self.start(effect).await,
             Effect::Cancel(effect) => self.cancel(effect),
             Effect::ReadRequest(effect) => self.read_request(effect).await,
+            Effect::TakePlace(effect) => self.take_place(effect).await,
             Effect::Deliver(effect) => self.deliver(effect).await,
             Effect::ShowUnreadable(effect) => {
                 // Only for an object that does not decode; `unreadable` reconciles those.

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::protocol::Held;
+pub use super::protocol::Holders;
 use super::ranges::{Range, Ranges};
 use super::time::Stopwatch;
 
@@ -42,6 +43,10 @@ pub struct MembershipHandle {
     group: String,
     pub(crate) held: watch::Receiver<Held>,
     pub(crate) stopwatch: Stopwatch,
+    /// Who holds ranges, as this member knows.
+    holders: Mutex<Holders>,
+    /// The namespace of the leases.
+    namespace: String,
     /// The watch of the leases.
     pub(crate) watched: Watched,
     parties: Mutex<Vec<Weak<dyn GateMember>>>,
@@ -84,7 +89,7 @@ pub struct Change {
 
 impl MembershipHandle {
     pub(crate) fn new(
-        group: String,
+        (group, namespace): (String, String),
         held: watch::Receiver<Held>,
         stopwatch: Stopwatch,
     ) -> Arc<Self> {
@@ -92,9 +97,16 @@ impl MembershipHandle {
             group,
             held,
             stopwatch,
+            holders: Mutex::default(),
+            namespace,
             watched: Watched::default(),
             parties: Mutex::default(),
         })
+    }
+
+    /// Notes who holds ranges.
+    pub(crate) fn note_holders(&self, holders: Holders) {
+        *self.holders.lock() = holders;
     }
 
     /// Returns what is held, if it is trusted now.
@@ -176,6 +188,22 @@ impl Gate {
     /// Returns whether other replicas act on objects too, or did so before.
     pub fn is_shared(&self) -> bool {
         matches!(self, Self::Member(_))
+    }
+
+    /// Returns who holds ranges; none without a group.
+    pub fn holders(&self) -> Option<Holders> {
+        match self {
+            Self::Always | Self::Leader(_) => None,
+            Self::Member(standing) => Some(standing.holders.lock().clone()),
+        }
+    }
+
+    /// Returns the name of the group and the namespace of its leases; none without a group.
+    pub fn group(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Always | Self::Leader(_) => None,
+            Self::Member(standing) => Some((&standing.group, &standing.namespace)),
+        }
     }
 
     /// Returns the epoch for requests to agents; none without a member.

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::protocol::{
-    Held, Lease, LeaseRequest, MemberState, Now, Purpose, RequestOutcome, SeenLease, Timing,
+    Held, Holders, Lease, LeaseRequest, MemberState, Now, Purpose, RequestOutcome, SeenLease,
+    Timing,
 };
 use super::ranges::Ranges;
 use super::table::{Name, RangeTable};
@@ -250,6 +251,17 @@ impl Member {
             epoch: table.epoch,
             until,
             ..nothing
+        }
+    }
+
+    /// Returns who holds ranges.
+    pub(crate) fn holders(&self) -> Holders {
+        let rows = self.rows().map_or(&[][..], |table| &table.rows);
+        let all = rows.iter().map(|row| row.holder.clone());
+        Holders {
+            own: self.name.clone(),
+            all: all.collect::<Option<_>>().filter(|_| !rows.is_empty()),
+            epoch: self.rows().map_or(0, |table| table.epoch),
         }
     }
 

@@ -181,8 +181,11 @@ impl Membership {
     /// It never fails: it retries while the API server does not answer.
     pub fn join(client: Client, group: Group) -> Self {
         let (held_in, held) = watch::channel(Held::NOTHING);
-        let standing =
-            MembershipHandle::new(group.name.clone(), held, Stopwatch::start(group.is_virtual));
+        let standing = MembershipHandle::new(
+            (group.name.clone(), group.namespace.clone()),
+            held,
+            Stopwatch::start(group.is_virtual),
+        );
         let stopping = CancellationToken::new();
         let process = GroupProcess {
             leases: Api::namespaced(client.clone(), &group.namespace),
@@ -313,6 +316,7 @@ impl GroupProcess {
                 lapses = held.lapses;
                 leases.set(self.watch().fuse());
             }
+            self.standing.note_holders(member.holders());
             self.publish(held);
             if member.has_left() || member.is_over() {
                 if member.is_over() && has_joined {

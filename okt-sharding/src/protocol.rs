@@ -1,5 +1,6 @@
 //! The words of the protocol: what a member sees, requests and is answered, and what it holds.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::ranges::Ranges;
@@ -165,6 +166,17 @@ pub(crate) enum RequestOutcome {
     Changed,
     /// It may have been carried out, or it was refused for another reason.
     Unknown,
+}
+
+/// The runs of replicas that hold ranges.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Holders {
+    /// The run of this process.
+    pub own: String,
+    /// All runs; none while a range has no holder.
+    pub all: Option<BTreeSet<String>>,
+    /// Grows whenever a range changes hands.
+    pub epoch: u64,
 }
 
 /// What a member may act on.

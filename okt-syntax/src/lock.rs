@@ -170,7 +170,7 @@ pub fn declaration(graph: &Graph<'_>) -> String {
             GateKind::Window { needs } if !needs.is_zero() => {
                 format!(", needs = {:?}", duration::text(needs))
             }
-            GateKind::Window { .. } | GateKind::Approval => String::new(),
+            GateKind::Window { .. } | GateKind::Approval | GateKind::Limit => String::new(),
         };
         let passes = if passes.is_empty() {
             String::new()

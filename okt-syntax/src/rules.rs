@@ -36,6 +36,8 @@ pub fn page(rule: Rule) -> &'static str {
         Rule::GatedDeletion => include_str!("../rules/okt023.md"),
         Rule::GatedTrigger => include_str!("../rules/okt024.md"),
         Rule::IdleGate => include_str!("../rules/okt025.md"),
+        Rule::CrossedLimits => include_str!("../rules/okt026.md"),
+        Rule::EndlessStay => include_str!("../rules/okt027.md"),
         Rule::Arguments => include_str!("../rules/okt028.md"),
     }
 }

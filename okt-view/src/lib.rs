@@ -29,7 +29,7 @@
 // |---|---|
 // | `text`, `untyped`, `stranger` | texts for people; states whose Rust types are not known; objects of any kind |
 // | `kind`, `object`, `summary` | the kinds of all operators; one object on its graph; all objects of a kind, counted |
-// | `requests` | the requests for an object, and what they wait for |
+// | `requests`, `limits` | the requests for an object, and what they wait for; who has the places of limits |
 // | `why` | why an object is where it is: `causes` (pure), `requests`, `surroundings` |
 // | `map` | the page that shows all objects: `board`, `serve` |
 // | `conditions` | the rules of conditions |
@@ -38,6 +38,8 @@
 pub mod conditions;
 #[cfg(feature = "client")]
 mod kind;
+#[cfg(feature = "client")]
+mod limits;
 #[cfg(feature = "map")]
 mod map;
 #[cfg(feature = "client")]
@@ -57,6 +59,8 @@ mod why;
 
 #[cfg(feature = "client")]
 pub use self::kind::{Kind, RequestError, RequestResource};
+#[cfg(feature = "client")]
+pub use self::limits::LimitView;
 #[cfg(feature = "map")]
 pub use self::map::{Map, MapError};
 #[cfg(feature = "client")]

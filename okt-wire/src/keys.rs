@@ -105,3 +105,15 @@ pub const FORMATS_KEY: &str = "okt.dev/formats";
 
 /// The uid of the table that a member follows.
 pub const TABLE_KEY: &str = "okt.dev/table";
+
+/// The label of leases that have the places of a limit: the group of replicas whose limit it is.
+pub const PLACES_LABEL: &str = "okt.dev/places-of-group";
+
+/// The limit and the group whose places a lease has.
+pub const PLACES_OF_KEY: &str = "okt.dev/places-of";
+
+/// The places.
+pub const PLACES_KEY: &str = "okt.dev/places";
+
+/// How many objects may have a place, if a person has set it.
+pub const MAX_KEY: &str = "okt.dev/max";

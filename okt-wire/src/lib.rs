@@ -7,7 +7,7 @@
 //! | [`refusal`], [`limit`], [`api_timeout`], [`watch`] | requests: what a refusal means, how many there may be, how long an answer may take, watches that end their silence |
 //! | [`pruned`], [`digest`] | reads an object in one pass, without the parts that nobody wants; hashes |
 //! | [`limits`], [`cause`], [`desired`], [`sealed`], [`status`], [`annotations`], [`object`], [`scope`] | the parts of an object as types, and how long they may be |
-//! | [`request`], [`window`] | requests as types, and the trait of their arguments; a window of a calendar |
+//! | [`request`], [`window`], [`places`] | requests as types, and the trait of their arguments; a window of a calendar; the places of a limit |
 //! | [`schema`] | the schema of a status, with the rules that the API server checks |
 //! | [`read`], [`parts`], [`revision`] | their conversion to the numbers of `okt_core` |
 //!
@@ -27,6 +27,7 @@ pub mod limit;
 pub mod limits;
 pub mod object;
 pub mod parts;
+pub mod places;
 #[cfg(feature = "tls")]
 pub mod provider;
 pub mod pruned;

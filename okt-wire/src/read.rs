@@ -53,6 +53,7 @@ pub fn record<S: Lifecycle>(
             .filter(|action| transition_of(&action.id) == Some(position.transition))
             .map(action),
         waiting: position.waiting.as_ref().and_then(wait_record::<S>),
+        returned: position.returned,
     })
 }
 

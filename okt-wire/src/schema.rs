@@ -188,6 +188,7 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
     }
     if !graph.gates.is_empty() {
         lifecycle["properties"]["waiting"] = waiting(&text(STATE_LIMIT), &time);
+        lifecycle["properties"]["returned"] = count;
     }
     if !graph.parts.is_empty() {
         add_parts(&mut lifecycle["properties"], &text);
@@ -223,6 +224,7 @@ fn waiting(name: &Value, time: &Value) -> Value {
             "since": time,
             "openings": openings,
             "plan": { "type": "string", "maxLength": 8 },
+            "group": { "type": "string", "maxLength": 253 },
         },
     })
 }

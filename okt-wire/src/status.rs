@@ -158,6 +158,9 @@ pub struct Position<S> {
     /// The move that waits before a gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<RecordedWait>,
+    /// The number of places in limits that the object gave back without a move.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub returned: u64,
     /// The failure that led into this state, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<RecordedFailure>,
@@ -241,6 +244,9 @@ pub struct RecordedWait {
     /// The next times at which a window opens, at most [`OPENINGS_LIMIT`](crate::limits::OPENINGS_LIMIT).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub openings: Vec<Timestamp>,
+    /// The group of the limit; empty if the gate is none, or has no groups.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
     /// The plan of the move, if the gate waits for an approval and it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
@@ -336,9 +342,8 @@ impl RecordedStep {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// Why an attempt failed.

@@ -1,5 +1,6 @@
 //! The shared parts of the end-to-end tests: scripted applications, and a cluster around them.
 
+mod barge;
 mod broker;
 mod bucket;
 mod chart;
@@ -37,6 +38,7 @@ mod vault;
 mod web_app;
 mod wire;
 
+pub use barge::{Barge, BargeSpec, BargeState, Barges};
 pub use broker::{Broker, BrokerMemory, BrokerSpec, BrokerState, Brokers, Resize, STEPS};
 pub use bucket::{Bucket, BucketSpec, BucketState, Buckets};
 pub use chart::{Chart, ChartPass, ChartSpec, Charts};

@@ -83,8 +83,9 @@ fn waiting<'v>(view: &'v View<'_>) -> Result<&'v RecordedWait, Error> {
     let gates = view.kind.graph().map_or(&[][..], |graph| graph.gates);
     let gate = gates.iter().find(|gate| gate.name == waiting.gate);
     match gate.map(|gate| gate.kind) {
-        Some(GateKind::Window { .. }) => Err(Error::Refused(format!(
-            "{title} waits for the window {} first",
+        Some(kind @ (GateKind::Window { .. } | GateKind::Limit)) => Err(Error::Refused(format!(
+            "{title} waits for the {} {}, and not for an approval",
+            kind.as_str(),
             waiting.gate
         ))),
         Some(GateKind::Approval) | None => Ok(waiting),

@@ -15,7 +15,9 @@ use kube::api::{Patch, PatchParams, PostParams};
 use okt::{Answer, Lifecycle, Resources};
 use okt_testing::Fault;
 use okt_tests::DatabaseState::{Running, Servicing, Stopping};
-use okt_tests::{MillState, Mills, Reply, Rig, RunnerState, Runners, Served, Sight, Stalls};
+use okt_tests::{
+    BargeState, Barges, MillState, Mills, Reply, Rig, RunnerState, Runners, Served, Sight, Stalls,
+};
 use serde_json::json;
 
 use crate::world::Shell;
@@ -316,6 +318,52 @@ async fn an_approval_that_is_missing_and_then_given() {
     .assert_eq(&shown(&printed));
     rig.start();
     rig.until_in("m", MillState::Upgrading).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_is_full() {
+    let rig = Rig::<Barges>::of().await;
+    let shell = Shell::of(&rig.server).await;
+    expect![[r"
+        error: no object has asked for a place in a limit `rollout` yet
+    "]]
+    .assert_eq(&shell.refuses(3, &["limit", "rollout", "--max", "2"]).await);
+    for name in ["a", "b", "c"] {
+        rig.create_with(name, json!({ "version": "1" })).await;
+        rig.until_ready(name, BargeState::Running).await;
+    }
+    for name in ["a", "b", "c"] {
+        rig.patch(name, json!({ "spec": { "version": "2" } })).await;
+        rig.pass(Duration::from_secs(2)).await;
+    }
+    rig.pass(Duration::from_mins(3)).await;
+    rig.until_reason("c", "Ready", "WaitingForLimit").await;
+    let why = explanation(&rig, "barge/c").await;
+    expect![[r"
+        Barge default/c is in Running, and is to be in Running.
+
+        Upgrading waits for a place in the limit rollout. Places taken: 1 of 1 (default/a for 0s). One other object comes before it.
+          → see why those inside do not come out: kubectl okt why TYPE/NAME
+          → let more in: kubectl okt limit rollout --kind barges.demo.okt.dev --max 2
+    "]].assert_eq(&why);
+    let limits = shell.prints(&["limit"]).await;
+    expect![[r"
+        KIND                  LIMIT     INSIDE   OF   SET BY HAND
+        barges.demo.okt.dev   rollout   1        1
+    "]]
+    .assert_eq(&limits);
+    let set = shell.prints(&["limit", "rollout", "--max", "2"]).await;
+    expect![[r"
+        rollout of barges.demo.okt.dev: at most 2 inside; who is inside stays there
+    "]]
+    .assert_eq(&set);
+    rig.start();
+    rig.until_in("b", BargeState::Upgrading).await;
+    let unset = shell.prints(&["limit", "rollout", "--no-max"]).await;
+    expect![[r"
+        rollout of barges.demo.okt.dev: as its operator says
+    "]]
+    .assert_eq(&unset);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,12 @@
 //! The rules of gates: an object waits where its graph promises it, and nowhere else.
 
 use alloc::format;
+use alloc::vec::Vec;
+use core::iter;
 
 use super::{Faults, Place, Rule};
-use crate::gate::{Gate, GateId, Gates};
-use crate::graph::{Kind, Mark, State, StateId};
+use crate::gate::{Gate, GateId, GateKind, Gates};
+use crate::graph::{Cause, Graph, Kind, Mark, State, StateId};
 use crate::names;
 use crate::routes::ways_out;
 
@@ -55,7 +57,7 @@ impl<'g> Faults<'_, 'g> {
         }
     }
 
-    /// OKT021 to OKT025.
+    /// OKT021 to OKT027.
     pub(super) fn gates(&mut self) {
         let out = ways_out(self.graph);
         for (id, gate) in self.graph.all_gates() {
@@ -67,7 +69,12 @@ impl<'g> Faults<'_, 'g> {
             self.gate_lets_out(id, gate, &out);
             self.gate_lets_triggers_in(id, gate);
             self.gate_holds(id, gate);
+            if gate.kind == GateKind::Limit {
+                self.limit_is_alone(id, gate);
+                self.limit_ends(gate);
+            }
         }
+        self.limits_cross();
     }
 
     fn is_second(&self, id: GateId, gate: &Gate<'g>) -> bool {
@@ -203,12 +210,121 @@ impl<'g> Faults<'_, 'g> {
         }
     }
 
+    /// The part of OKT026 about one move.
+    fn limit_is_alone(&mut self, id: GateId, limit: &Gate<'g>) {
+        for (index, state) in limit.states.iter().enumerate() {
+            let mut earlier = self.graph.gates[..id.index()].iter();
+            let is_in =
+                |gate: &&Gate<'_>| gate.kind == GateKind::Limit && gate.states.contains(state);
+            if let Some(other) = earlier.find(is_in) {
+                let message = format!(
+                    "{} is in the limit `{}` too: a move there would wait for two places, and hold one of them",
+                    self.spell(*state),
+                    other.name
+                );
+                let help = "leave it out of one of them";
+                self.report(
+                    Rule::CrossedLimits,
+                    Place::GateState(id, index),
+                    message,
+                    help,
+                );
+            }
+        }
+    }
+
+    /// The part of OKT026 about objects that hold a place and wait for another one.
+    fn limits_cross(&mut self) {
+        let graph = self.graph;
+        let leads = |from: GateId, to: GateId| graph.limits_behind(from).any(|it| it.0 == to);
+        let limits = graph.all_gates().map(|(id, _)| id);
+        for id in limits.filter(|id| leads(*id, *id)) {
+            let mut earlier = (0..id.0).map(GateId);
+            if earlier.any(|it| leads(it, id) && leads(id, it)) {
+                continue;
+            }
+            let behind: Vec<(GateId, GateId)> = graph.limits_behind(id).collect();
+            let before = |of: GateId| behind.iter().find(|it| it.0 == of).map_or(id, |it| it.1);
+            let way = iter::successors(Some(before(id)), |at| (*at != id).then(|| before(*at)));
+            let mut names: Vec<&str> = iter::once(id)
+                .chain(way)
+                .map(|at| graph.gates[at.index()].name)
+                .collect();
+            names.reverse();
+            let message = format!(
+                "objects in these limits can wait for each other's places for ever: `{}`",
+                names.join("` → `")
+            );
+            let help = "write one limit over all of their states";
+            self.report(Rule::CrossedLimits, Place::Gate(id), message, help);
+        }
+    }
+
+    /// OKT027.
+    fn limit_ends(&mut self, limit: &Gate<'g>) {
+        for (index, id) in limit.states.iter().enumerate() {
+            if limit.states[..index].contains(id) {
+                continue;
+            }
+            let Some(state) = self.graph.get(*id).filter(|state| state.is_passing()) else {
+                continue;
+            };
+            let mut triggers = state.triggers.iter();
+            let ends = triggers.any(|it| matches!(it.cause, Cause::After(_) | Cause::Deadline(_)));
+            if !ends {
+                let message = format!(
+                    "an object that hangs in {} keeps its place in the limit `{}` for ever",
+                    self.spell(*id),
+                    limit.name
+                );
+                let help = format!(
+                    "write `#[trigger(.., after = \"1h\")]` on {}, or a `#[deadline(..)]` over it",
+                    self.spell(*id)
+                );
+                self.report(Rule::EndlessStay, Place::State(*id), message, help);
+            }
+        }
+    }
+
     /// Returns the states that a gate does not name.
     fn outside(&self, gate: &Gate<'g>) -> impl Iterator<Item = (StateId, &'g State<'g>)> + use<'g> {
         let states = gate.states;
         self.graph
             .iter()
             .filter(move |(id, _)| !states.contains(id))
+    }
+}
+
+impl<'g> Graph<'g> {
+    /// Returns the limits for whose places objects in this one may wait, also by way of others; each with the one before
+    /// it on a shortest way.
+    fn limits_behind(&self, limit: GateId) -> impl Iterator<Item = (GateId, GateId)> + use<'g> {
+        let mut found: Vec<(GateId, GateId)> = Vec::new();
+        let mut at = Some(limit).filter(|id| self.gates[id.index()].kind == GateKind::Limit);
+        let mut next = 0;
+        while let Some(holds) = at {
+            for (waits, gate) in self.all_gates() {
+                let is_new = found.iter().all(|(known, _)| *known != waits);
+                if is_new && gate.kind == GateKind::Limit && self.waits_inside(holds, gate) {
+                    found.push((waits, holds));
+                }
+            }
+            at = found.get(next).map(|it| it.0);
+            next += 1;
+        }
+        found.into_iter()
+    }
+
+    /// Returns whether an object that rests in a limit may wait for a place in another one.
+    fn waits_inside(&self, limit: GateId, other: &Gate<'_>) -> bool {
+        let inside = self.gates[limit.index()].states;
+        let resting = inside.iter().filter_map(|id| Some((*id, self.get(*id)?)));
+        let mut resting =
+            resting.filter(|(id, state)| state.is(Mark::Rest) && !other.states.contains(id));
+        resting.any(|(id, state)| {
+            let mut edges = waiting_edges(id, state);
+            edges.any(|(_, to)| other.states.contains(&to) && !inside.contains(&to))
+        })
     }
 }
 

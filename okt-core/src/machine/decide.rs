@@ -20,6 +20,7 @@
 //! | may the object be deleted? | [`Deliver`], [`Clear`], then [`DropFinalizer`] |
 //! | are the owned resources as the state declares? | [`Apply`] |
 //! | is there a request that begins, or that may be gone? | [`ReadRequest`] |
+//! | does a move lead into a limit, or wait before one? | [`TakePlace`] |
 //! | is there anything to record or to report? | [`Render`], then [`TakeOver`] and [`Commit`], or [`ChangeWork`] |
 //! | may the work on record start? | [`Start`] |
 //! | must outcomes be written into requests? | [`Deliver`] |
@@ -32,14 +33,15 @@ use super::draft::{Draft, NotReadyReason, ResourceStatus, RunEnd, WorkChange};
 use super::effect::{
     AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Decision, Deliver, DropFinalizer,
     Observe, ReadRequest, Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable,
-    Start, TakeOver,
+    Start, TakeOver, TakePlace,
 };
 use super::facts::{Facts, StatusDiff};
 use super::object::{Readable, TaskId, WorkId};
 use super::requeue::{Requeue, requeue};
 use crate::decide::{self as lifecycle, Ending, Run, StayReason, Verdict};
-use crate::facts::Task;
-use crate::graph::{Cause, Mark};
+use crate::facts::{LifecycleFacts, Task};
+use crate::gate::{GateId, GateKind};
+use crate::graph::{Cause, Mark, StateId};
 use crate::pass::PassRun;
 use crate::record::Recorded;
 
@@ -147,12 +149,7 @@ fn decide_work(f: &Facts<'_>) -> Decision {
         return Observe::decided(true);
     }
     let facts = f.for_decision();
-    let mut step = match life {
-        Some(_) if is_blocked => Verdict::Stay(StayReason::Unsure),
-        Some(life) => lifecycle::decide(life, recorded, &facts),
-        None if object.deleting => Verdict::Release,
-        None => Verdict::Stay(StayReason::Settled),
-    };
+    let mut step = verdict(is_blocked, &facts, f);
     let releases = step == Verdict::Release;
     let is_undelivered = object.requests.undelivered > 0 && f.requests.is_patient;
 
@@ -207,6 +204,9 @@ fn decide_work(f: &Facts<'_>) -> Decision {
 
     // --- what is recorded and reported
     let after = life.map_or(*recorded, |life| recorded.after(life, &facts, &step));
+    if let Some((gate, forced)) = missing_place(&step, &after, f) {
+        return TakePlace::decided(gate, forced);
+    }
     let is_stored = after == *recorded;
     // A pass without a lifecycle reports only if it ran.
     let silent =
@@ -257,6 +257,41 @@ fn unconfirmed(step: &Verdict, f: &Facts<'_>) -> Option<u64> {
         }
     };
     (f.requests.confirmed != Some(token)).then_some(token)
+}
+
+/// Returns what the lifecycle asks for; `is_blocked`: nothing, before outcomes of requests are delivered.
+fn verdict(is_blocked: bool, facts: &LifecycleFacts<'_>, f: &Facts<'_>) -> Verdict {
+    match f.graphs.life {
+        _ if is_blocked => Verdict::Stay(StayReason::Unsure),
+        Some(life) => lifecycle::decide(life, &f.object.recorded, facts),
+        None if f.object.deleting => Verdict::Release,
+        None => Verdict::Stay(StayReason::Settled),
+    }
+}
+
+/// Returns the limit that must be asked for a place now, and whether the move into it is made in any case.
+fn missing_place(step: &Verdict, after: &Recorded, f: &Facts<'_>) -> Option<(GateId, bool)> {
+    let life = f.graphs.life.filter(|life| !life.gates.is_empty())?;
+    let is_limit = |gate: GateId| {
+        let gate = life.gates.get(gate.index());
+        gate.is_some_and(|gate| gate.kind == GateKind::Limit)
+    };
+    if let Verdict::Go(go) = step {
+        let from = f
+            .object
+            .recorded
+            .at()
+            .map_or(StateId::UNKNOWN, |at| at.state);
+        let mut entered = life.gates_between(from, go.to).map(|(gate, _)| gate);
+        let tried = f.forced_limits;
+        let needs = |gate: GateId| !tried.has(gate) && !f.object.gates.places.has(gate);
+        let gate = entered.find(|gate| is_limit(*gate) && needs(*gate))?;
+        return Some((gate, true));
+    }
+    let waiting = after.at()?.waiting?;
+    let may_ask = |gate: &GateId| is_limit(*gate) && !f.asked_limits.has(*gate);
+    let gate = Some(waiting.gate).filter(|gate| may_ask(gate) && f.may_start())?;
+    Some((gate, false))
 }
 
 /// Returns whether the state of the application must be known, and is not.

@@ -3,6 +3,7 @@
 use super::draft::Draft;
 use super::object::{TaskId, WorkId};
 use super::requeue::Requeue;
+use crate::gate::GateId;
 
 /// One effect, or rest.
 #[derive(PartialEq, Eq, Debug)]
@@ -120,6 +121,15 @@ effects! {
     ReadRequest {
         /// A hash of the uid of the request.
         token: u64
+    }
+
+    /// Take a place in a limit for the version of the object at hand, before the move into it; report
+    /// [`place_taken`](super::Machine::place_taken).
+    TakePlace {
+        /// The limit.
+        gate: GateId,
+        /// The move is made in any case: register the object, whether there is a free place or not.
+        forced: bool
     }
 
     /// Write outcomes into requests, or that they wait; report [`delivered`](super::Machine::delivered).

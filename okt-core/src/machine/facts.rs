@@ -6,6 +6,7 @@ use super::draft::{Draft, ResourceStatus, RunEnd};
 use super::object::{Object, Readable};
 use crate::backoff::Backoff;
 use crate::facts::{LifecycleFacts, Observed, Task};
+use crate::gate::Gates;
 use crate::graph::Graph;
 use crate::pass::PassRun;
 
@@ -67,6 +68,10 @@ pub struct Facts<'a> {
     pub requests: RequestFacts,
     /// The time until the gates are not as they were read; none if they do not change by themselves.
     pub gates_change: Option<Duration>,
+    /// The limits that were asked for a place for this version of the object.
+    pub asked_limits: Gates,
+    /// The limits in which a move of this version of the object was to be registered.
+    pub forced_limits: Gates,
     /// The operator.
     pub operator: OperatorFacts,
     /// The writes to the object.

@@ -9,6 +9,7 @@ use super::object::Object;
 use super::results::WriteError;
 use super::time::Time;
 use crate::facts::Observed;
+use crate::gate::Gates;
 use crate::graph::StateId;
 
 /// The findings of one reconciliation; none of them outlives it.
@@ -56,6 +57,10 @@ pub(super) struct Findings {
     pub(super) leftovers: bool,
     /// The request that the API server has.
     pub(super) confirmed: Option<u64>,
+    /// The limits that were asked for a place for this version of the object.
+    pub(super) asked_limits: Gates,
+    /// The limits in which a move of this version of the object was to be registered.
+    pub(super) forced_limits: Gates,
     /// What the start of work waits for.
     pub(super) waits: Option<Waits>,
     /// A write has failed.
@@ -85,6 +90,7 @@ impl Findings {
     pub(super) fn became(&mut self, object: &Object, now: Time) {
         (self.object, self.read_at) = (*object, now);
         self.draft = None;
+        (self.asked_limits, self.forced_limits) = (Gates::NONE, Gates::NONE);
     }
 
     /// Forgets the observation: it may be older than what has happened since.

@@ -122,6 +122,17 @@ pub struct GateTimes {
     pub shut: Gates,
     /// The time until that changes, if it does by itself.
     pub change: Option<Duration>,
+    /// The limits in which the object has a place by this very version, taken for a move or registered.
+    pub places: Gates,
+    /// One of these places was taken for a move, and the object is outside of its limit.
+    pub has_unused_place: bool,
+}
+
+impl GateTimes {
+    /// Returns the time until those change that are shut, some time after they were read.
+    pub(crate) fn change_in(&self, since_read: Duration) -> Option<Duration> {
+        Some(self.change?.saturating_sub(since_read))
+    }
 }
 
 /// The requests for an object, as they are known.

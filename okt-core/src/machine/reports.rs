@@ -7,13 +7,13 @@ use super::draft::Draft;
 use super::effect::{
     AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Deliver, DropFinalizer, Effect,
     Observe, ReadRequest, Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable,
-    Start, TakeOver, Write,
+    Start, TakeOver, TakePlace, Write,
 };
 use super::facts::{PassResult, Setup, StatusDiff};
 use super::object::{KnownRequests, Readable, Version};
 use super::results::{
     ApplyResult, ClearResult, DeliverResult, ExtraResult, ObservationResult, PassReport,
-    ReadRequestResult, Retry, ShowResult, StartResult, Stored, WriteError,
+    PlaceResult, ReadRequestResult, Retry, ShowResult, StartResult, Stored, WriteError,
 };
 use super::time::Time;
 use crate::facts::Observed;
@@ -83,6 +83,27 @@ impl Machine {
         self.findings.confirmed = is_there.then_some(token);
         self.requests
             .request_read(token, result, &self.findings.object, setup, now);
+    }
+
+    /// Takes the result of asking for a place in a limit.
+    pub fn place_taken(&mut self, effect: TakePlace, result: PlaceResult) {
+        let (gate, forced) = (effect.gate, effect.forced);
+        self.done(effect);
+        let findings = &mut self.findings;
+        let tried = if forced {
+            &mut findings.forced_limits
+        } else {
+            &mut findings.asked_limits
+        };
+        *tried = tried.with(gate);
+        if result == PlaceResult::Taken {
+            let gates = &mut findings.object.gates;
+            gates.places = gates.places.with(gate);
+            if !forced {
+                gates.shut = gates.shut.without(gate);
+                gates.has_unused_place = true;
+            }
+        }
     }
 
     /// Takes the result of writing outcomes into requests, and the requests as they are known now.

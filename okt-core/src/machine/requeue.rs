@@ -6,6 +6,7 @@ use super::draft::{NotReadyReason, ResourceStatus, RunEnd};
 use super::facts::{Facts, OperatorFacts, Waits};
 use crate::decide::{StayReason, Verdict};
 use crate::facts::Task;
+use crate::gate::GateKind;
 use crate::graph::{Cause, Mark, State};
 
 /// The time when an object is reconciled next, unless an event comes first.
@@ -37,6 +38,9 @@ impl Requeue {
 
     /// The longest time until an object that waits before a gate is reconciled, so that a clock that was set is noticed.
     pub(super) const GATE: Duration = Duration::from_hours(1);
+
+    /// The time until an object that waits for a place in a limit asks again, in case an event was lost.
+    const LIMIT: Duration = Duration::from_secs(30);
 
     /// The requeue time for an object without a record, or in an unknown state.
     const UNSURE: Duration = Duration::from_secs(30);
@@ -149,6 +153,12 @@ pub(super) fn requeue(
         waits
             .and(f.gates_change)
             .map(|left| left.min(Requeue::GATE)),
+    );
+    let gates = f.graphs.life.map_or(&[][..], |life| life.gates);
+    let gate = waits.and_then(|waits| gates.get(waits.gate.index()));
+    note(
+        gate.filter(|gate| gate.kind == GateKind::Limit)
+            .map(|_| Requeue::LIMIT),
     );
     note(to_come(f.object.requests.expires));
     let is_undone = match not_ready {

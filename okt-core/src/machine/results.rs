@@ -130,6 +130,15 @@ pub enum ReadRequestResult {
     Failed,
 }
 
+/// The result of asking for a place in a limit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PlaceResult {
+    /// The object has a place by the version at hand.
+    Taken,
+    /// There is none, or another object comes first, or that is not known.
+    None,
+}
+
 /// The result of writing outcomes into requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DeliverResult {

@@ -21,8 +21,10 @@ const PARTS: [&str; 2] = ["version", "size"];
 ///
 /// A line that begins with the kind of a gate declares one (e.g. `"window night Down passes-triggers needs60"`).
 pub(crate) fn graph(lines: &[&'static str]) -> Graph<'static> {
-    let is_gate =
-        |line: &&&'static str| line.starts_with("window ") || line.starts_with("approval ");
+    let is_gate = |line: &&&'static str| {
+        let mut kinds = ["window ", "approval ", "limit "].into_iter();
+        kinds.any(|kind| line.starts_with(kind))
+    };
     let gates: Vec<&str> = lines.iter().filter(is_gate).copied().collect();
     let lines: Vec<&str> = lines.iter().filter(|it| !is_gate(it)).copied().collect();
     let names: Vec<&str> = lines.iter().map(|line| name_in(line)).collect();
@@ -54,10 +56,10 @@ fn gate(line: &'static str, id: &impl Fn(&str) -> StateId) -> Gate<'static> {
     }
     Gate {
         name,
-        kind: if line.starts_with("approval ") {
-            GateKind::Approval
-        } else {
-            GateKind::Window { needs }
+        kind: match line.split(' ').next() {
+            Some("approval") => GateKind::Approval,
+            Some("limit") => GateKind::Limit,
+            _ => GateKind::Window { needs },
         },
         states: states.leak(),
         passes,

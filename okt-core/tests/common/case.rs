@@ -51,6 +51,7 @@ impl Case {
                 shut: Gates::NONE,
                 outdated: None,
                 content: Some(1),
+                has_unused_place: false,
                 uid: 1,
                 approved: None,
                 deleting: false,
@@ -199,6 +200,7 @@ impl Case {
                     resources: 1,
                 }));
             }
+            ["unused", "place"] => facts.has_unused_place = true,
             ["shut", gate] => facts.shut = facts.shut.with(gate_of(&graph, gate)),
             ["waiting", gate, to] => {
                 at().waiting = Some(WaitRecord {
@@ -284,6 +286,7 @@ fn arrived(graph: &Graph<'_>, state: StateId) -> Record {
         changed: REVISION,
         action: (!is_idle).then_some(action(Phase::Done)),
         waiting: None,
+        returned: 0,
     }
 }
 

@@ -83,6 +83,7 @@ fn record(rng: &mut Rng, count: usize) -> Record {
             why: [Why::Handler, Why::DesiredState][rng.below(2)],
             plan: rng.one_in(2).then(|| Plan(small(rng, 2))),
         }),
+        returned: rng.next() % 2,
     }
 }
 
@@ -108,6 +109,7 @@ fn facts(rng: &mut Rng, count: usize) -> LifecycleFacts<'static> {
         parts: Parts(u32::from(rng.one_in(4))),
         outdated: rng.one_in(4).then(|| any_id(rng, count)),
         content: rng.one_in(2).then(|| rng.next() % 2),
+        has_unused_place: rng.one_in(8),
         uid: rng.next() % 2,
         approved: rng.one_in(2).then(|| Plan(small(rng, 2))),
         shut: if rng.one_in(2) {

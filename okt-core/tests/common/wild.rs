@@ -68,12 +68,12 @@ fn gate(rng: &mut Rng, count: usize) -> Gate<'static> {
     let states: Vec<_> = (0..rng.below(4)).map(|_| any_id(rng, count)).collect();
     Gate {
         name: NAMES[rng.below(NAMES.len())],
-        kind: if rng.one_in(2) {
-            GateKind::Approval
-        } else {
-            GateKind::Window {
+        kind: match rng.below(3) {
+            0 => GateKind::Approval,
+            1 => GateKind::Limit,
+            _ => GateKind::Window {
                 needs: Duration::from_secs(rng.next() % 60),
-            }
+            },
         },
         states: states.leak(),
         passes: Passes {

@@ -70,6 +70,8 @@ proptest! {
         // The spec is on record now, so nothing in it is new.
         facts.desired.fresh = false;
         facts.desired.requested = false;
+        // The object has another version now.
+        facts.has_unused_place = false;
         facts.visit = facts.visit.map(|visit| okt_core::facts::DesiredVisit { fresh: false, ..visit });
         let decision = decide(&graph, &after, &facts);
         if matches!(decision, Verdict::Stay(_)) {

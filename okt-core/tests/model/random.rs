@@ -28,8 +28,8 @@ pub(crate) fn graph(rng: &mut Rng) -> Graph<'static> {
     let gates: Vec<Gate<'static>> = if kind == Kind::Pass && !rng.one_in(8) {
         Vec::new()
     } else {
-        let names = ["night", "day"];
-        let names = names.into_iter().take(rng.below(3));
+        let names = ["night", "day", "noon"];
+        let names = names.into_iter().take(rng.below(4));
         names.map(|name| gate(rng, name, count)).collect()
     };
     Graph {
@@ -51,8 +51,12 @@ fn gate(rng: &mut Rng, name: &'static str, count: usize) -> Gate<'static> {
     let states: Vec<StateId> = states.collect();
     Gate {
         name,
-        kind: GateKind::Window {
-            needs: Duration::ZERO,
+        kind: if rng.one_in(3) {
+            GateKind::Window {
+                needs: Duration::ZERO,
+            }
+        } else {
+            GateKind::Limit
         },
         states: states.leak(),
         passes: Passes {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use okt_core::check::{Place, Rule};
-use okt_core::{Cause, Graph, Kind, Mark, State, StateId, Trigger};
+use okt_core::{Cause, Gate, GateId, GateKind, Graph, Kind, Mark, State, StateId, Trigger};
 
 /// The marks that exclude each other; the second is where it is reported.
 const EXCLUDE: [(Mark, Mark); 7] = [
@@ -57,6 +57,21 @@ fn gates(graph: &Graph<'static>, found: &mut Vec<(Rule, Place)>) {
                 found.push((Rule::GatedEnd, Place::GateState(id, index)));
             }
         }
+        let is_limit = |gate: &&Gate<'_>| gate.kind == GateKind::Limit;
+        for (index, inside) in gate.states.iter().enumerate().filter(|_| is_limit(&gate)) {
+            let mut earlier = graph.gates[..id.index()].iter().filter(is_limit);
+            if earlier.any(|it| it.states.contains(inside)) {
+                found.push((Rule::CrossedLimits, Place::GateState(id, index)));
+            }
+            let mut triggers = state(graph, *inside).triggers.iter();
+            let passing =
+                !state(graph, *inside).is(Mark::Rest) && !state(graph, *inside).is(Mark::Leaf);
+            if passing
+                && !triggers.any(|it| matches!(it.cause, Cause::After(_) | Cause::Deadline(_)))
+            {
+                found.push((Rule::EndlessStay, Place::State(*inside)));
+            }
+        }
         let (mut waits, mut forced, mut leaves) = (false, false, false);
         let outside = graph.iter().filter(|(id, _)| !gate.states.contains(id));
         for (from, outside) in outside {
@@ -91,10 +106,53 @@ fn gates(graph: &Graph<'static>, found: &mut Vec<(Rule, Place)>) {
             (leaves != gate.passes.deletion, Rule::GatedDeletion),
             (gate.passes.triggers && !forced, Rule::GatedTrigger),
             (!waits, Rule::IdleGate),
+            (crosses(graph, id), Rule::CrossedLimits),
         ];
         let broken = rules.into_iter().filter(|(is_broken, _)| *is_broken);
         found.extend(broken.map(|(_, rule)| (rule, Place::Gate(id))));
     }
+}
+
+/// An object has two places in limits if one move gives it both, or if it takes one while it rests with another. The first
+/// limit of those that wait for each other is reported.
+fn crosses(graph: &Graph<'static>, id: GateId) -> bool {
+    let is_limit = |id: GateId| graph.gates[id.index()].kind == GateKind::Limit;
+    let has = |id: GateId, state: &StateId| graph.gates[id.index()].states.contains(state);
+    let waits_for = |holds: GateId| -> Vec<GateId> {
+        let all = graph.all_gates().map(|(id, _)| id);
+        let others = all.filter(|waits| is_limit(*waits) && *waits != holds);
+        let waits = others.filter(|waits| {
+            graph.iter().any(|(from, state)| {
+                let by_change =
+                    |it: &&Trigger| matches!(it.cause, Cause::OnChange | Cause::OnChangeOf(_));
+                let changes = state.triggers.iter().filter(by_change).map(|it| it.to);
+                let mut edges = state.children.iter().copied().chain(changes);
+                let rests = state.is(Mark::Rest) && has(holds, &from) && !has(*waits, &from);
+                rests && edges.any(|to| has(*waits, &to) && !has(holds, &to))
+            })
+        });
+        waits.collect()
+    };
+    let leads = |from: GateId, to: GateId| {
+        let mut seen = waits_for(from);
+        let mut next = 0;
+        while let Some(at) = seen.get(next).copied() {
+            seen.extend(
+                waits_for(at)
+                    .into_iter()
+                    .filter(|it| !seen.contains(it))
+                    .collect::<Vec<_>>(),
+            );
+            next += 1;
+        }
+        seen.contains(&to)
+    };
+    let in_circle = |other: GateId| leads(id, other) && leads(other, id);
+    is_limit(id)
+        && leads(id, id)
+        && !(0..id.0)
+            .map(GateId)
+            .any(|it| is_limit(it) && in_circle(it))
 }
 
 /// Returns whether a spec may ask for a state.

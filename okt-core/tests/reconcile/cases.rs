@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use okt_core::Graph;
+use okt_core::{GateKind, Graph};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::machine::Graphs;
 
 /// The graphs that cases are made of: lifecycles with states that have work and a visit, with idle states and a failure,
 /// with as few states as can be, with a leaf with work after one state, with an idle home, with a rest for a time after a
-/// failure, with an edge for a part of the spec, with requests, and with a gate; then a pass with a path for deletion, and one without.
+/// failure, with an edge for a part of the spec, with requests, with a gate, and with a limit; then a pass with a path for deletion, and one without.
 const GRAPHS: &str = "
     visits: entry Making >Up | rest Up >Trip >Ending | visit no_transit Trip >Up | Ending >Gone | leaf Gone
     idle: entry rest idle New >Up | rest Up !Broken:error2 >Off >Gone | rest hold Broken >Up >Gone | rest idle Off >Up >Gone | leaf idle Gone
@@ -23,6 +23,7 @@ const GRAPHS: &str = "
     swapping: entry Making >Up | rest Up !Swapping:change0 >Gone | Swapping >Up | leaf idle Gone
     serving: entry Making >Up | rest Up >Trip >Gone | visit args Trip !Up:abort !Bad:error1 >Up | rest hold idle Bad >Trip >Up >Gone | leaf idle Gone
     gated: entry Making >Up | rest Up !Swapping:change >Trip >Gone | Swapping >Up | visit Trip >Up | leaf idle Gone | window night Swapping Trip
+    limited: entry Making >Up | rest Up !Swapping:change !Broken:error2 >Trip >Gone | Swapping !Broken:after60 >Up | visit args Trip !Up:abort !Broken:after60 >Up | rest hold Broken >Trip >Up >Gone | leaf idle Gone | limit rollout Swapping Trip Broken passes-triggers
     leaving: entry Check !Finalize:delete >Apply | Apply >End | Finalize >End | leaf idle End
     plain: entry Check >Apply | Apply >End | leaf idle End
 ";
@@ -77,6 +78,13 @@ const LIST: &str = "
     gates, lead and drain; gated; user 1, ticks 1, lead 2, drains 1, turns 2
     gates, sights; gated; user 1, sights 1, crashes 1, turns 1
     gates, releases; gated, owns Up Swapping; user 1, ticks 1, crashes 1, turns 1, releases 1
+    limits; limited, owns Up; user 2, ticks 1, crashes 1, faults 1, turns 2
+    limits, answers; limited; user 2, ticks 1, answers 2, turns 2
+    limits, lead and drain; limited; user 1, ticks 1, crashes 1, lead 2, drains 1, turns 2
+    limits, requests; limited; user 1, ticks 1, crashes 1, faults 1, asks 3, turns 1
+    limits, sights; limited; user 1, sights 1, crashes 1, turns 1
+    small: limits, requests; limited; asks 2
+    small: limits; limited; user 1, crashes 1, turns 2
     small: gates; gated; user 1, ticks 1, turns 2
     small: requests; serving; crashes 1, asks 2
     small: parts of the spec; swapping; user 2, crashes 1
@@ -139,6 +147,11 @@ impl Case {
     /// Returns whether all of its states can be explored.
     pub(crate) fn is_small(&self) -> bool {
         self.name.starts_with("small: ")
+    }
+
+    pub(crate) fn has_limit(&self) -> bool {
+        let gates = self.life.map_or(&[][..], |life| life.gates);
+        gates.iter().any(|gate| gate.kind == GateKind::Limit)
     }
 
     pub(crate) fn has_gates(&self) -> bool {

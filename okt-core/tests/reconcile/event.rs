@@ -47,6 +47,8 @@ pub(crate) enum Event {
     Asks,
     /// Somebody deletes a request.
     Withdraws(usize),
+    /// The place of an object outside is taken away, or an object inside without one is registered.
+    TendsPlaces,
     /// The gates shut, or open.
     Turns,
     /// A release that declares another content of the owned object takes over.

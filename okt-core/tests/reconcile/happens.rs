@@ -80,6 +80,7 @@ impl World {
                 self.cluster.is_outdated = self.cluster.owned != OwnedObject::Absent;
                 self.restart(0);
             }
+            Event::TendsPlaces => self.place = self.tended_place(),
             Event::Turns => {
                 self.budget.turns -= 1;
                 self.shut = !self.shut;

@@ -84,7 +84,7 @@ const STATES_OF_A_BUG: usize = 8_000;
 const RUNS_OF_A_BUG: usize = 3_000;
 
 /// Every bug, with the case in which it shows first.
-const BUGS: [(Bug, &str); 47] = [
+const BUGS: [(Bug, &str); 50] = [
     (Bug::OldVersionActedUpon, "life alone"),
     (Bug::StaleWorkKept, "life, pass, lead and drain"),
     (Bug::ReleasedWithoutPass, "a leaf with work, pass, drain"),
@@ -138,6 +138,9 @@ const BUGS: [(Bug, &str); 47] = [
     (Bug::OutcomeLostAtDeletion, "requests and a way out"),
     (Bug::GateIgnored, "gates"),
     (Bug::OutdatedForgotten, "gates, releases"),
+    (Bug::OldPlaceUsed, "limits"),
+    (Bug::UnusedPlaceKept, "small: limits, requests"),
+    (Bug::PlaceUnregistered, "limits, answers"),
 ];
 
 fn is_full() -> bool {
@@ -335,5 +338,10 @@ fn a_life_costs_one_write_of_the_status_per_change() {
         gates, lead and drain                to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
         gates, sights                        to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
         gates, releases                      to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
+        limits                               to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
+        limits, answers                      to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
+        limits, lead and drain               to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
+        limits, requests                     to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
+        limits, sights                       to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
     "]].assert_eq(&costs);
 }

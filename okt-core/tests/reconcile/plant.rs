@@ -6,6 +6,7 @@ use core::time::Duration;
 use super::work::{WorkRun, WorkStage};
 use super::{Draft, Facts, Machine, ResourceStatus, RunEnd, Setup, TaskId, Time, Version, Waits};
 use crate::facts::{ActionResult, Observed};
+use crate::gate::GateId;
 
 /// A mistake in the machine, or in the shell that performs its effects.
 ///
@@ -47,6 +48,12 @@ pub(crate) enum Bug {
     MissingTakenForGone,
     OutcomeLostAtDeletion,
     GateIgnored,
+    /// A place by another version counts.
+    OldPlaceUsed,
+    /// A place that is not used is kept.
+    UnusedPlaceKept,
+    /// A move that is made in any case is not registered.
+    PlaceUnregistered,
     OutdatedForgotten,
     /// If only an event can help, there is no requeue time in case the event is lost.
     SafetyForgotten,
@@ -119,6 +126,10 @@ impl Bug {
                 facts.requests.confirmed = facts.life.request.map(|next| next.token);
             },
             Self::OutcomeNeverDelivered => |facts| facts.requests.to_deliver = false,
+            Self::UnusedPlaceKept => |facts| facts.life.has_unused_place = false,
+            Self::PlaceUnregistered => |facts| {
+                facts.forced_limits = facts.forced_limits.with(GateId(0));
+            },
             Self::OutdatedForgotten => |facts| facts.life.outdated = None,
             Self::OutcomeLostAtDeletion => |facts| facts.requests.is_patient = false,
             Self::MissingTakenForGone => |facts| {

@@ -95,7 +95,7 @@ impl World {
                 }
             }
             Effect::ReadRequest(_) if budget.faults > 0 => may_come_to(&[EffectOutcome::NotRead]),
-            Effect::Deliver(_) if budget.faults > 0 => {
+            Effect::TakePlace(_) | Effect::Deliver(_) if budget.faults > 0 => {
                 may_come_to(&[EffectOutcome::NotRead, EffectOutcome::AnswerLost]);
             }
             Effect::RunPass(_) if budget.steps > 0 => {
@@ -143,6 +143,7 @@ impl World {
             | Effect::ShowUnreadable(_)
             | Effect::ReadRequest(_)
             | Effect::Deliver(_)
+            | Effect::TakePlace(_)
             | Effect::Start(_)
             | Effect::Cancel(_) => {}
         }
@@ -156,6 +157,9 @@ impl World {
         }
         if self.presence == Presence::Gone {
             return;
+        }
+        if self.tended_place() != self.place {
+            events.push(Event::TendsPlaces);
         }
         let news = (0..ASKED).filter(|it| process.asked[*it] != self.asked[*it]);
         events.extend(news.map(Event::RequestArrives));

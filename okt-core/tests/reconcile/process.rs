@@ -72,6 +72,10 @@ pub(crate) struct Truth {
 }
 
 /// What the shell has at hand during one reconciliation.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, for a rule"
+)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct AtHand {
     /// The object at hand: from the cache, then from the answers to writes.
@@ -86,6 +90,8 @@ pub(crate) struct AtHand {
     pub(crate) asked: [Asked; ASKED],
     /// The gates were shut when the machine read the object. For a rule.
     pub(crate) shut: bool,
+    /// The limit could not be asked for a place. For a rule.
+    pub(crate) place_failed: bool,
     /// The status that was rendered last.
     pub(crate) rendered: Option<Status>,
 }

@@ -80,7 +80,8 @@ impl World {
         });
         let served = record.and_then(Record::served);
         KnownRequests {
-            next: record.and_then(|record| record.next_request(life, self.gates().shut, waiting)),
+            next: record
+                .and_then(|record| record.next_request(life, self.gates(object).shut, waiting)),
             is_missing: served.is_some_and(|served| {
                 let known = known[index(served.token)];
                 !known.is_made || known.is_gone

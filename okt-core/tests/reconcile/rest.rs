@@ -406,6 +406,8 @@ impl World {
             "the application's own fields are older"
         } else if self.cluster.is_outdated && !self.stored.spec.paused {
             "it rests although an object is outdated"
+        } else if self.place.is_some() && !self.is_inside(&self.stored) {
+            "it keeps a place in a limit and is outside"
         } else if let Some(why) = self.request_waits() {
             why
         } else if report.is_ready

@@ -12,15 +12,16 @@ use crate::event::{EffectOutcome, StepAnswer, Write};
 use crate::machine;
 use crate::machine::{
     AddFinalizer, Apply, ApplyResult, Clear, ClearResult, Commit, Decision, DropFinalizer, Effect,
-    ExtraResult, Machine, ObservationResult, Observe, PassReport, PassResult, Record,
+    ExtraResult, Machine, ObservationResult, Observe, PassReport, PassResult, PlaceResult, Record,
     RemoveLeftovers, Render, Requeue, ResourceStatus, RunPass, ShowFailure, ShowResult,
-    ShowUnreadable, Start, StartResult, StatusDiff, Stored, TakeOver, WorkChange, WriteError,
+    ShowUnreadable, Start, StartResult, StatusDiff, Stored, TakeOver, TakePlace, WorkChange,
+    WriteError,
 };
 use crate::object::{About, Object, Report, Status};
 use crate::plant::Bug;
 use crate::process::{AtHand, Run, Task};
 use crate::translate::WAIT;
-use crate::world::{OwnedObject, Permits, Presence, PutObject, World};
+use crate::world::{OwnedObject, Permits, Place, Presence, PutObject, World};
 
 impl World {
     /// Gives the machine an input; a planted bug may then change its memory.
@@ -70,6 +71,7 @@ impl World {
             is_reopened: false,
             asked: self.process.asked,
             shut: self.shut,
+            place_failed: false,
             rendered: None,
         });
         None
@@ -175,6 +177,7 @@ impl World {
             }
             Effect::RemoveLeftovers(effect) => self.remove_leftovers(effect, outcome, at_hand),
             Effect::ReadRequest(effect) => self.read_request(effect, outcome, at_hand),
+            Effect::TakePlace(effect) => self.take_place(effect, outcome, at_hand),
             Effect::Deliver(effect) => self.deliver_outcomes(effect, outcome, at_hand),
             Effect::ShowFailure(effect) => self.show_failure(effect, outcome, at_hand),
             Effect::ShowUnreadable(effect) => self.show_unreadable(effect, outcome, at_hand),
@@ -271,10 +274,48 @@ impl World {
         self.machine(|machine| machine.applied(effect, result, now));
     }
 
+    fn take_place(&mut self, effect: TakePlace, outcome: EffectOutcome, at_hand: &mut AtHand) {
+        let was_granted = self.place.is_some_and(|place| place.granted);
+        let is_free = was_granted || !self.shut;
+        let mut result = PlaceResult::None;
+        if outcome == EffectOutcome::NotRead || outcome == EffectOutcome::AnswerLost {
+            self.budget.faults -= 1;
+            at_hand.place_failed = true;
+        } else if effect.forced || is_free {
+            result = PlaceResult::Taken;
+        }
+        if outcome != EffectOutcome::NotRead && (effect.forced || is_free) {
+            self.place = Some(Place {
+                version: at_hand.object.version,
+                granted: was_granted || !effect.forced,
+            });
+        }
+        self.machine(|machine| machine.place_taken(effect, result));
+    }
+
+    /// Returns the place of the object as the replica that looks after it leaves it.
+    pub(crate) fn tended_place(&self) -> Option<Place> {
+        let stored = &self.stored;
+        let is_gone = self.presence != Presence::Stored;
+        match self.place {
+            Some(place)
+                if is_gone || (!self.is_inside(stored) && place.version != stored.version) =>
+            {
+                None
+            }
+            None if !is_gone && self.is_inside(stored) => Some(Place {
+                version: stored.version,
+                granted: false,
+            }),
+            place => place,
+        }
+    }
+
     /// Changes an outdated object where it may change. Elsewhere, returns the edge that leads there.
     fn change_outdated(&mut self, recorded: &Recorded, declares: bool) -> Option<StateId> {
         let (record, life) = recorded.at().zip(self.case.life)?;
-        let changes = life.gates.first()?.states.first().copied()?;
+        let changes = life.gates.first().filter(|_| !self.case.has_limit())?;
+        let changes = changes.states.first().copied()?;
         if !self.cluster.is_outdated || !declares || self.cluster.owned == OwnedObject::Absent {
             self.cluster.is_outdated &= self.cluster.owned != OwnedObject::Absent;
             return None;
@@ -400,6 +441,7 @@ impl World {
         at_hand.object = self.stored;
         at_hand.asked = self.process.asked;
         at_hand.shut = self.shut;
+        at_hand.place_failed = false;
         Ok(Stored {
             version: Some(self.stored.version.of_machine()),
             object: Some(self.read(&self.stored)),

@@ -10,7 +10,7 @@ use okt_core::{GateId, Gates, StateId};
 use crate::machine::{self, Facts, OperatorFacts, Readable, Setup, WorkId};
 use crate::object::{Object, Request};
 use crate::plant::Bug;
-use crate::world::World;
+use crate::world::{Place, World};
 
 /// The duration of every wait that a shell names.
 pub(crate) const WAIT: Duration = Duration::from_secs(1);
@@ -20,16 +20,36 @@ pub(crate) const LONG: Duration = Duration::from_hours(1);
 
 impl World {
     /// Returns the gates of the object as they are now.
-    pub(crate) fn gates(&self) -> machine::GateTimes {
-        let shut = self.shut && self.bug != Some(Bug::GateIgnored);
-        machine::GateTimes {
-            shut: if shut {
+    pub(crate) fn gates(&self, object: &Object) -> machine::GateTimes {
+        let is_bound =
+            |place: &Place| place.version == object.version || self.bug == Some(Bug::OldPlaceUsed);
+        let place = self.place.filter(is_bound);
+        let is_limit = self.case.has_limit();
+        let is_shut = if is_limit {
+            !place.is_some_and(|place| place.granted)
+        } else {
+            self.shut
+        };
+        let the_gate = |is: bool| {
+            if is {
                 Gates::NONE.with(GateId(0))
             } else {
                 Gates::NONE
-            },
-            change: (self.shut || self.budget.turns > 0).then_some(WAIT),
+            }
+        };
+        machine::GateTimes {
+            shut: the_gate(is_shut && self.bug != Some(Bug::GateIgnored)),
+            change: (!is_limit && (self.shut || self.budget.turns > 0)).then_some(WAIT),
+            places: the_gate(place.is_some()),
+            has_unused_place: place.is_some() && !self.is_inside(object),
         }
+    }
+
+    /// Returns whether the object is in the states of the first gate.
+    pub(crate) fn is_inside(&self, object: &Object) -> bool {
+        let gate = self.case.life.and_then(|life| life.gates.first());
+        let record = object.status.recorded.at().zip(gate);
+        record.is_some_and(|(record, gate)| gate.states.contains(&record.state))
     }
 
     /// Returns what all objects of the operator have in common.
@@ -97,7 +117,7 @@ impl World {
                 fresh: status.visit != spec.visit,
             }),
             requests: self.requests(object, &self.process.asked),
-            gates: self.gates(),
+            gates: self.gates(object),
             uid: 1,
             approved: None,
             generation: spec.generation,

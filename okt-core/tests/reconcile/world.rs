@@ -38,8 +38,10 @@ pub(crate) struct World {
     /// The kind of write that fails, and how.
     pub(crate) failing: Option<(Write, Fault)>,
     pub(crate) permits: Permits,
-    /// The gates are shut.
+    /// The gates are shut; a limit is full.
     pub(crate) shut: bool,
+    /// The place of the object in the limit.
+    pub(crate) place: Option<Place>,
     /// The transition into the state in which the object has been for a long time.
     pub(crate) long_in: Option<u64>,
     /// The requests, as the API server stores them.
@@ -94,6 +96,15 @@ impl Cluster {
     pub(crate) fn has_any(self) -> bool {
         self.owned != OwnedObject::Absent || self.put != PutObject::Absent
     }
+}
+
+/// The place of the object in the limit of the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// The version by which the object may move in.
+    pub(crate) version: crate::object::Version,
+    /// It was free; otherwise the object was registered.
+    pub(crate) granted: bool,
 }
 
 /// The permits for actions.
@@ -184,7 +195,8 @@ impl World {
             extra: 0,
             failing: None,
             permits: Permits::Free,
-            shut: case.has_gates(),
+            shut: case.has_gates() && !case.has_limit(),
+            place: None,
             long_in: None,
             asked: Default::default(),
             others_hold: case.special == Special::HeldByOthers,
@@ -213,6 +225,7 @@ impl World {
             failing,
             permits,
             shut,
+            place,
             long_in,
             asked,
             others_hold,
@@ -247,6 +260,9 @@ impl World {
         let mut hasher = DefaultHasher::new();
         (stored, versions, presence, cluster, sight, extra).hash(&mut hasher);
         (asked, known).hash(&mut hasher);
+        place
+            .map(|place| (age(place.version), place.granted))
+            .hash(&mut hasher);
         (
             failing,
             permits,
@@ -313,5 +329,6 @@ fn gone_round(case: &Case) -> Option<Record> {
             leaving: false,
         }),
         waiting: None,
+        returned: 0,
     })
 }

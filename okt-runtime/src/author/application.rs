@@ -14,6 +14,7 @@ use serde::{Serialize, Serializer};
 
 use crate::author::asked::ANSWER_LIMIT;
 use crate::author::context::{Action, Context};
+use crate::author::limit::Limit;
 use crate::author::observation::Observation;
 use crate::author::pass::{Pass, Steps};
 use crate::author::windows::Windows;
@@ -108,6 +109,14 @@ pub trait Application: Send + Sync + Sized + 'static {
     fn needs_approval(&self, object: &Self::Resource, gate: GateOf<Self>) -> bool {
         let _ = (object, gate);
         true
+    }
+
+    /// Returns among how many objects this one may pass a gate `#[limit(..)]`; one at a time, by default.
+    ///
+    /// OKT calls it in every reconciliation. It must be quick, change nothing, and depend on the object alone.
+    fn limit(&self, object: &Self::Resource, gate: GateOf<Self>) -> Limit {
+        let _ = (object, gate);
+        Limit::default()
     }
 
     /// Returns the pass that runs in every reconciliation, if there is one.

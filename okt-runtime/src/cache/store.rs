@@ -183,6 +183,18 @@ impl<K: LifecycleObject> Store<K> {
         })
     }
 
+    /// Calls a function with each object, in any order; it must be quick.
+    pub(crate) fn for_each(&self, mut see: impl FnMut(&Cached<K>)) {
+        for part in self.parts.borrow().iter() {
+            part.objects.for_each(&mut see);
+        }
+    }
+
+    /// Returns an object by its name.
+    pub(crate) fn find(&self, name: &str, namespace: Option<&str>) -> Option<Cached<K>> {
+        self.cached(&reference(name, namespace))
+    }
+
     fn cached(&self, name: &ObjectRef<Cached<K>>) -> Option<Cached<K>> {
         let parts = self.parts.borrow();
         parts.iter().find_map(|part| part.objects.get(name))

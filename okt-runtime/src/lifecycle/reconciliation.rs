@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use okt_core::machine::{
     self as core, ApplyResult, ClearResult, Decision, Draft, Effect as Asked, ExtraResult, Graphs,
-    MAX_EFFECTS, ObservationResult, OperatorFacts, Render, Requeue, ResourceStatus, Setup, Start,
-    StartResult, Stored,
+    MAX_EFFECTS, ObservationResult, OperatorFacts, PlaceResult, Render, Requeue, ResourceStatus,
+    Setup, Start, StartResult, Stored,
 };
 use okt_core::record::Recorded;
 use okt_core::{Answer, Lifecycle, LifecycleFacts};
@@ -26,7 +26,7 @@ use crate::author::recording::Recording;
 use crate::author::windows::Windows;
 use crate::reconcile::change::change;
 use crate::reconcile::finalizer;
-use crate::reconcile::gates::GateStates;
+use crate::reconcile::gates::{GateStates, PlaceState};
 use crate::reconcile::leftover::{inherited, removal};
 use crate::reconcile::observe::Sighting;
 use crate::reconcile::reading;
@@ -42,11 +42,20 @@ const NO_RESOURCES: ApplyResult = ApplyResult::Applied {
     content: Some(0),
 };
 
+/// Why an object gets no place in a limit.
+const NO_PLACES: &str =
+    "of its graph: a controller of your own gives out no places, so leave the limit to an operator";
+
 /// The only facts about a controller of its own: it would not reconcile if it might not act.
 const ACTS: OperatorFacts = OperatorFacts {
     may_act: true,
     draining: false,
 };
+
+/// Returns the group of an object in a limit, and its place there.
+fn no_place() -> (String, PlaceState) {
+    (String::new(), PlaceState::None)
+}
 
 /// One reconciliation of one object: it decides, and your code carries out the effects; see the [module](super).
 ///
@@ -111,6 +120,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
                 memory.settings.clock.now(),
                 |_| Windows::always(),
                 |_| true,
+                |_, _| no_place(),
             ),
             object,
         };
@@ -132,16 +142,18 @@ impl<K: LifecycleObject> Reconciliation<K> {
             .counted(object, Referred::None, &mut self.memory.revision);
         let position = position_of(object);
         let begun = self.memory.acts_since(position, self.settings.clock.now());
+        let read = reading::read(
+            object,
+            revision,
+            &mut self.memory.parts,
+            begun,
+            &self.settings.clock,
+        );
+        let state = read.recorded.at().map(|at| at.state);
         core::Object {
             observe_every: self.settings.observe_every,
-            gates: self.gates.times(),
-            ..reading::read(
-                object,
-                revision,
-                &mut self.memory.parts,
-                begun,
-                &self.settings.clock,
-            )
+            gates: self.gates.times::<K::State>(state),
+            ..read
         }
     }
 
@@ -166,8 +178,8 @@ impl<K: LifecycleObject> Reconciliation<K> {
     }
 
     /// Says when the object may pass the gates of its graph, as [`Application::windows`] and
-    /// [`Application::needs_approval`] do. By default a window is always open, and each approval is needed. Call it before
-    /// the first decision.
+    /// [`Application::needs_approval`] do. By default a window is always open, and each approval is needed. An object never
+    /// gets a place in a limit here. Call it before the first decision.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -187,7 +199,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
         needs_approval: impl Fn(<K::State as Lifecycle>::Gate) -> bool,
     ) -> Self {
         let now = self.settings.clock.now();
-        self.gates = GateStates::of::<K::State>(now, windows, needs_approval);
+        self.gates = GateStates::of::<K::State>(now, windows, needs_approval, |_, _| no_place());
         self.read();
         self
     }
@@ -299,6 +311,10 @@ impl<K: LifecycleObject> Reconciliation<K> {
                         self.memory.work.take_effect(&draft);
                     }
                     Asked::Cancel(cancel) => machine.cancelled(cancel),
+                    Asked::TakePlace(place) => {
+                        self.gates.no_place = Some(NO_PLACES.to_owned());
+                        machine.place_taken(place, PlaceResult::None);
+                    }
                     // A controller of its own has no owned resources that OKT knows.
                     Asked::Apply(apply) => machine.applied(apply, NO_RESOURCES, now),
                     Asked::Clear(clear) => {

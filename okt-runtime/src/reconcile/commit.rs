@@ -71,6 +71,7 @@ impl<A: Application> Reconciliation<'_, A> {
                     recording.recorded(what);
                 }
                 self.took_effect(&draft);
+                self.note_places();
                 self.is_reported(&status);
             }
             Err(retry) => {

@@ -13,7 +13,7 @@ use okt_wire::read;
 use okt_wire::status::{Position, RecordedRequest};
 use serde_json::Value;
 
-use super::gates::GateStates;
+use super::gates::{GateStates, PlaceState};
 use super::reading;
 use crate::author::application::{Application, DeadlineClock, ExtraOf, StateOf, revision_of};
 use crate::author::asked::CallGuard;
@@ -174,10 +174,31 @@ pub(super) fn counts_wall_time<A: Application>(shared: &Shared<A>, state: StateO
 /// Asks the application about the gates of an object.
 fn gates_of<A: Application>(shared: &Shared<A>, object: &A::Resource) -> GateStates {
     let application = &shared.application;
+    let uid = object.meta().uid.as_deref().unwrap_or_default();
+    let version = object
+        .meta()
+        .resource_version
+        .as_deref()
+        .unwrap_or_default();
     GateStates::of::<StateOf<A>>(
         shared.clock.now(),
         |gate| application.windows(object, gate),
         |gate| application.needs_approval(object, gate),
+        |gate, declared| {
+            let place = shared
+                .limits
+                .as_ref()
+                .and_then(|it| it.place(declared, uid));
+            let place = place.filter(|place| place.version == version);
+            let place = place.map_or(PlaceState::None, |place| {
+                if place.registered {
+                    PlaceState::Registered
+                } else {
+                    PlaceState::Taken
+                }
+            });
+            (application.limit(object, gate).group, place)
+        },
     )
 }
 
@@ -197,7 +218,7 @@ fn read_with<A: Application>(
     let acting = position.filter(|_| !state.is_some_and(|it| counts_wall_time(shared, it)));
     let begun = memory.acts_since(acting, shared.clock.now());
     let read = reading::read(object, revision, &mut memory.parts, begun, &shared.clock);
-    let gates = gates.times();
+    let gates = gates.times::<StateOf<A>>(read.recorded.at().map(|at| at.state));
     Object {
         newer: position.is_some_and(is_newer),
         requests: known(

@@ -95,7 +95,7 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
         let action = lifecycle.as_ref().and_then(|it| it.action.as_ref());
         let led_here = lifecycle.as_ref().and_then(|it| it.failure.as_ref());
         let desired = self.object.spec_of().lifecycle().state.as_ref();
-        let waits = self.gates.text(self.draft.record.at());
+        let waits = self.gates.text::<K::State>(self.draft.record.at());
         let words = Words {
             state: self.old().map_or("", |old| old.state.as_str()),
             desired: desired.map_or("", StateName::as_str),
@@ -180,6 +180,7 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
             memory: self.memory(),
             action: self.action(record, kept),
             waiting: self.gates.recorded(record, old, self.now),
+            returned: record.returned,
             failure: self.led_here(went),
             trail: self.trail(record, went),
             history: self.history(record, went, taken),

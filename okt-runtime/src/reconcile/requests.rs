@@ -31,7 +31,9 @@ impl<A: Application> Reconciliation<'_, A> {
             &shared.requests,
             &*self.object,
             self.recorded(),
-            self.gates.times().shut,
+            self.gates
+                .times::<StateOf<A>>(self.recorded().at().map(|at| at.state))
+                .shut,
             &shared.clock,
         )
     }

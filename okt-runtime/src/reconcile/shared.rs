@@ -22,6 +22,7 @@ use crate::author::context::Context;
 use crate::cache::cached::Cached;
 use crate::cache::history::History;
 use crate::crd::readiness::Readiness;
+use crate::limits::Limits;
 use crate::reconcile::memory::ObjectMemory;
 use crate::reconcile::permits::Permits;
 use crate::reconcile::tasks::Tasks;
@@ -34,6 +35,8 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) application: Arc<A>,
     pub(crate) connection: Connection,
     pub(crate) cluster: Arc<Cluster>,
+    /// The limits of the graph, if it has any.
+    pub(crate) limits: Option<Arc<Limits<A>>>,
     /// The requests that objects serve.
     pub(crate) requests: RequestQueue,
     /// The pass that runs in every reconciliation.

@@ -1,4 +1,5 @@
-//! Reads gates: `#[window(maintenance, states(Draining, Upgrading), needs = "1h")]`, `#[approval(major, states(Upgrading))]`.
+//! Reads gates: `#[window(maintenance, states(Draining, Upgrading), needs = "1h")]`, `#[approval(major, states(Upgrading))]`,
+//! `#[limit(rollout, states(Draining, Upgrading))]`.
 
 use core::time::Duration;
 
@@ -24,7 +25,7 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// The attributes that declare gates.
-    pub(crate) const WORDS: [&str; 2] = ["approval", "window"];
+    pub(crate) const WORDS: [&str; 3] = ["approval", "limit", "window"];
 
     /// Returns the name as it is stored.
     pub(crate) fn wire_name(&self) -> String {
@@ -44,11 +45,10 @@ impl Gate {
     /// Reads a gate.
     pub(crate) fn read(report: &mut ErrorReport, attr: &Attribute) -> Option<Self> {
         let own = spot(report, attr);
-        let is_window = attr.path().is_ident("window");
-        let options: &[&str] = if is_window {
-            &["states", "needs", "passes"]
-        } else {
-            &["states", "passes"]
+        let word = attr.path().get_ident().map(Ident::to_string)?;
+        let options: &[&str] = match &*word {
+            "window" => &["states", "needs", "passes"],
+            _ => &["states", "passes"],
         };
         let mut name: Option<(Ident, Spot)> = None;
         let (mut states, mut needs, mut passes) = (Vec::new(), Duration::ZERO, Passes::default());
@@ -59,7 +59,7 @@ impl Gate {
                     item.once(report, &mut seen);
                     states.extend(states_of(report, &item));
                 }
-                Some("needs") if is_window => {
+                Some("needs") if word == "window" => {
                     item.once(report, &mut seen);
                     needs = time(report, &item, "needs")
                         .map_or(needs, |(read, _)| read.unwrap_or(needs));
@@ -77,25 +77,20 @@ impl Gate {
             }
         }
         let Some((name, spot)) = name.filter(|_| !states.is_empty()) else {
-            let example = if is_window {
-                "write `#[window(maintenance, states(Upgrading))]`"
-            } else {
-                "write `#[approval(major, states(Upgrading))]`"
-            };
             report.bad_option(
                 own,
                 "a gate has a name and the states that it guards",
-                example,
+                format!("write `#[{word}(maintenance, states(Upgrading))]`"),
             );
             return None;
         };
         Some(Self {
             name,
             spot,
-            kind: if is_window {
-                GateKind::Window { needs }
-            } else {
-                GateKind::Approval
+            kind: match &*word {
+                "approval" => GateKind::Approval,
+                "limit" => GateKind::Limit,
+                _ => GateKind::Window { needs },
             },
             states,
             passes,

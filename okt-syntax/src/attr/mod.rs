@@ -136,7 +136,7 @@ pub(crate) struct Was {
 }
 
 /// Every attribute that belongs on the enum.
-pub(crate) const WORDS_OF_ENUM: [&str; 3] = ["approval", "deadline", "window"];
+pub(crate) const WORDS_OF_ENUM: [&str; 4] = ["approval", "deadline", "limit", "window"];
 
 /// Every attribute that belongs on a variant.
 pub(crate) const WORDS: [&str; 10] = [

@@ -272,6 +272,7 @@ fn gate(gate: &okt_core::Gate<'_>) -> TokenStream {
             quote!(Window { needs: #needs })
         }
         GateKind::Approval => quote!(Approval),
+        GateKind::Limit => quote!(Limit),
     };
     let states = states.iter().map(|id| state_id(*id));
     quote! {

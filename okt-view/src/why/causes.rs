@@ -13,6 +13,9 @@ use super::surroundings::{ObjectSurroundings, ReplicaGroup};
 use crate::object::View;
 use crate::text::age;
 
+/// How many objects with a place are named.
+const NAMED: usize = 5;
+
 /// A cause, and what a person may do about it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Cause {
@@ -161,7 +164,7 @@ fn reported(view: &View<'_>, around: &ObjectSurroundings, now: Timestamp) -> Vec
         }
         return causes;
     }
-    let found = of_lifecycle(view, around)
+    let found = of_lifecycle(view, around, now)
         .or_else(|| of_resource(view))
         .unwrap_or_else(|| of_work(view, now));
     let pods = around.pods.iter().map(|pod| cause(pod, []));
@@ -224,7 +227,7 @@ fn paused(view: &View<'_>) -> Cause {
 }
 
 /// Returns the cause if it is in the lifecycle, the operator or its writes.
-fn of_lifecycle(view: &View<'_>, around: &ObjectSurroundings) -> Option<Cause> {
+fn of_lifecycle(view: &View<'_>, around: &ObjectSurroundings, now: Timestamp) -> Option<Cause> {
     let (_, reason, message) = view.ready();
     let id = view.arguments();
     let retry = format!("kubectl okt retry {id}");
@@ -297,6 +300,7 @@ fn of_lifecycle(view: &View<'_>, around: &ObjectSurroundings) -> Option<Cause> {
         }
         reasons::WAITING_FOR_WINDOW => before_window(view),
         reasons::WAITING_FOR_APPROVAL => before_approval(view),
+        reasons::WAITING_FOR_LIMIT => before_limit(view, around, now),
         reasons::BAD_WINDOW => sentence(
             view,
             "A window of its spec never opens",
@@ -350,6 +354,47 @@ fn before_approval(view: &View<'_>) -> Cause {
         [
             &format!("kubectl okt approve {id} shows the plan"),
             &format!("kubectl okt approve {id} {plan}"),
+        ],
+    )
+}
+
+/// Returns the cause of an object that waits for a place in a limit, with those that have one.
+fn before_limit(view: &View<'_>, around: &ObjectSurroundings, now: Timestamp) -> Cause {
+    let (_, _, message) = view.ready();
+    let Some((limit, before)) = &around.limit else {
+        return cause(format!("{message}."), []);
+    };
+    let places = limit.table.places.iter().take(NAMED);
+    let places: Vec<String> = places
+        .map(|place| {
+            format!(
+                "{} for {}",
+                place.object,
+                age(now.duration_since(place.since))
+            )
+        })
+        .collect();
+    let number = limit.number().unwrap_or_default();
+    let taken = limit.table.places.len();
+    let who = match places.as_slice() {
+        [] => String::new(),
+        places => format!(" ({})", places.join(", ")),
+    };
+    let others = match before {
+        0 => "It is the next one.".to_owned(),
+        1 => "One other object comes before it.".to_owned(),
+        before => format!("{before} other objects come before it."),
+    };
+    let by_hand = limit.table.max.map_or("", |_| ", set by hand");
+    cause(
+        format!("{message}. Places taken: {taken} of {number}{by_hand}{who}. {others}"),
+        [
+            "see why those inside do not come out: kubectl okt why TYPE/NAME",
+            &format!(
+                "let more in: kubectl okt limit {} --max {}",
+                limit.arguments(),
+                number.saturating_add(1)
+            ),
         ],
     )
 }

@@ -11,9 +11,10 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::ListParams;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
-use okt_core::reasons::resources;
+use okt_core::reasons::{self, resources};
 use okt_wire::keys::{GROUP_LABEL, KINDS_KEY, READY_KEY};
 
+use crate::limits::LimitView;
 use crate::object::View;
 use crate::requests::ObjectRequests;
 use crate::text::plain;
@@ -30,6 +31,8 @@ pub(super) struct ObjectSurroundings {
     pub(super) webhooks: Vec<String>,
     /// The pods of the resources that the object waits for, each with what it waits for.
     pub(super) pods: Vec<String>,
+    /// The limit before which the object waits, and how many objects wait longer.
+    pub(super) limit: Option<(LimitView, usize)>,
     /// The requests for the object; none if they cannot be listed.
     pub(super) requests: Option<ObjectRequests>,
     /// The last warnings about the object, oldest first.
@@ -55,9 +58,10 @@ impl ObjectSurroundings {
     pub(super) async fn read(client: &Client, view: &View<'_>) -> Self {
         let mut all = Self::default();
         let name = view.name();
-        let (groups, webhooks, pods, requests, events) = futures::join!(
+        let (groups, webhooks, limit, pods, requests, events) = futures::join!(
             groups(client, view),
             webhooks(client, view),
+            limit(client, view),
             pods(client, view),
             ObjectRequests::read(client, view.kind, view.namespace(), name, Some(view)),
             events(client, view)
@@ -69,6 +73,10 @@ impl ObjectSurroundings {
         match webhooks {
             Ok(webhooks) => all.webhooks = webhooks,
             Err(error) => all.note("webhooks", &error),
+        }
+        match limit {
+            Ok(limit) => all.limit = limit,
+            Err(error) => all.note("the places of the limit", &error),
         }
         match pods {
             Ok(pods) => all.pods = pods,
@@ -188,6 +196,37 @@ fn of_status(
     hooks
         .map(|(of, hook)| format!("{} in mutatingwebhookconfiguration/{of}", hook.name))
         .collect()
+}
+
+/// Returns the limit before which an object waits, and how many objects wait for its places for a longer time.
+async fn limit(
+    client: &Client,
+    view: &View<'_>,
+) -> Result<Option<(LimitView, usize)>, kube::Error> {
+    let Some(own) = view.position().and_then(|it| it.waiting.as_ref()) else {
+        return Ok(None);
+    };
+    if view.ready().1 != reasons::WAITING_FOR_LIMIT {
+        return Ok(None);
+    }
+    let all = LimitView::all(client).await?.into_iter();
+    let mut all = all.filter(|it| it.key.crd == view.kind.id());
+    let limit = all.find(|it| (&it.key.limit, &it.key.group) == (&own.gate, &own.group));
+    let objects = view.kind.objects(client, None);
+    let objects = objects
+        .list(&ListParams::default())
+        .await?
+        .items
+        .into_iter();
+    let before = objects.filter(|object| {
+        let waiting = &object.data["status"]["lifecycle"]["waiting"];
+        let since: Option<Timestamp> = waiting["since"].as_str().and_then(|it| it.parse().ok());
+        waiting["gate"].as_str() == Some(&own.gate)
+            && waiting["group"].as_str().unwrap_or_default() == own.group
+            && since.is_some_and(|since| own.since.is_some_and(|own| since < own))
+    });
+    let before = before.count();
+    Ok(limit.map(|limit| (limit, before)))
 }
 
 /// The kinds that make pods.

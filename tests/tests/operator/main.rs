@@ -22,6 +22,7 @@ mod hanging;
 mod health;
 mod input;
 mod leader_election;
+mod limits;
 mod memory;
 mod nested;
 mod numbers;

@@ -3,18 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams};
+use kube::runtime::{WatchStreamExt, watcher};
 use kube::{CustomResourceExt, ResourceExt};
 use okt::{Answer, Group, Membership, Operator, Shards};
 use okt_testing::rehearsal::Rules;
 use okt_testing::{Fault, FeatureGate, Injected, RequestRecord, Verb};
 use okt_tests::{
-    DatabaseState::*, Databases, Kiosks, Log, Objects, Reply, Rig, Served, assert_within, numbered,
+    Barge, BargeState, Barges, DatabaseState::*, Databases, Kiosks, Log, Objects, Reply, Rig,
+    Served, assert_within, numbered,
 };
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -127,6 +132,16 @@ impl<A: Served> Fleet<A> {
         let table = self.leases().read("databases-ranges").await;
         let spec = table.spec.expect("a spec");
         spec.holder_identity.expect("a holder")
+    }
+
+    /// Returns the first place of a limit.
+    async fn place(&self, limit: &str) -> serde_json::Value {
+        let leases = self.leases().all().await.into_iter();
+        let mut tables = leases.filter(|it| it.name_any().contains(&format!("-{limit}-")));
+        let table = tables.next().expect("a table");
+        let table = &table.annotations()["okt.dev/places"];
+        let table: serde_json::Value = serde_json::from_str(table).expect("JSON");
+        table["places"][0].clone()
     }
 
     /// Returns the holders of the ranges in each version of the table since a mark.
@@ -647,4 +662,181 @@ async fn processes_that_end_in_their_first_seconds_leave_few_leases() {
         let left = fleet.leases().all().await;
         assert_eq!(left.len(), 2, "its own, and the table");
     }
+}
+
+/// Watches barges from outside; returns the largest number that were in their limit at a time.
+fn most_inside(fleet: &Fleet<Barges>) -> Arc<Mutex<usize>> {
+    let most = Arc::new(Mutex::new(0));
+    let seen = Arc::clone(&most);
+    let barges: Api<Barge> = fleet.of();
+    tokio::spawn(async move {
+        let mut inside = BTreeSet::new();
+        let mut events = watcher(barges, watcher::Config::default())
+            .touched_objects()
+            .boxed();
+        while let Some(Ok(barge)) = events.next().await {
+            if barge.is_inside() {
+                inside.insert(barge.name_any());
+            } else {
+                inside.remove(&barge.name_any());
+            }
+            let mut most = seen.lock();
+            *most = inside.len().max(*most);
+        }
+    });
+    most
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_holds_across_replicas_that_die_and_come_and_all_objects_get_through() {
+    const BARGES: usize = 12;
+    let mut fleet = Fleet::<Barges>::of_any(3, Shards::Auto).await;
+    *fleet.app.places.lock() = 2;
+    let names: Vec<String> = (0..BARGES).map(|number| format!("b{number:02}")).collect();
+    for name in &names {
+        fleet.create_with(name, json!({ "version": "1" })).await;
+    }
+    for name in &names {
+        fleet.until_ready(name, BargeState::Running).await;
+    }
+    let most = most_inside(&fleet);
+    for name in &names {
+        fleet
+            .patch(name, json!({ "spec": { "version": "2" } }))
+            .await;
+        sleep(Duration::from_secs(1)).await;
+    }
+    sleep(Duration::from_mins(3)).await;
+    for round in 0..4 {
+        let victim = fleet.any_replica();
+        fleet.kill(&victim).await;
+        sleep(Duration::from_secs(20 * (round + 1))).await;
+        fleet.start(Shards::Auto);
+        sleep(Duration::from_mins(4)).await;
+        assert!(*most.lock() <= 2, "round {round}: {} inside", most.lock());
+    }
+    let upgraded = async || {
+        fleet
+            .app
+            .upgraded
+            .lock()
+            .iter()
+            .collect::<BTreeSet<_>>()
+            .len()
+    };
+    for _ in 0..20 {
+        sleep(Duration::from_mins(10)).await;
+        if upgraded().await == BARGES {
+            break;
+        }
+    }
+    sleep(Duration::from_mins(15)).await;
+    assert_eq!(upgraded().await, BARGES);
+    for name in &names {
+        fleet.until_ready(name, BargeState::Running).await;
+    }
+    assert_eq!(*most.lock(), 2);
+    // Two at a time, ten minutes each.
+    let waited = fleet.app.upgraded.lock().len();
+    assert!(
+        waited <= BARGES + 8,
+        "{waited} attempts: work is repeated only where a replica died"
+    );
+}
+
+/// The acceptance case A1.
+#[tokio::test(start_paused = true)]
+async fn a_place_outlives_the_replica_that_took_it_and_its_late_move_changes_nothing() {
+    let mut fleet = Fleet::<Barges>::of_any(2, Shards::One).await;
+    for name in ["a", "b"] {
+        fleet.create_with(name, json!({ "version": "1" })).await;
+        fleet.until_ready(name, BargeState::Running).await;
+    }
+    let most = most_inside(&fleet);
+    let leader = fleet.holder().await;
+    let late = Fault::deliver_late(Duration::from_mins(1)).subresource("status");
+    let late = late.client(&leader).resource("barges").name("a");
+    let late = fleet.rig.server.inject(late.times(1));
+    for name in ["a", "b"] {
+        let changed = json!({ "spec": { "version": "2" } });
+        fleet.patch(name, changed).await;
+        sleep(Duration::from_secs(1)).await;
+    }
+    let place = fleet.place("rollout").await;
+    assert_eq!(place["object"], "default/a");
+    fleet.kill(&leader).await;
+    fleet.until_in("a", BargeState::Upgrading).await;
+    assert_eq!(
+        fleet.place("rollout").await["since"],
+        place["since"],
+        "the same place"
+    );
+    // The old process has sent it long ago.
+    late.struck_at_least(1).await;
+    sleep(Duration::from_mins(3)).await;
+    assert_eq!(*most.lock(), 1);
+    sleep(Duration::from_mins(25)).await;
+    for name in ["a", "b"] {
+        fleet.until_ready(name, BargeState::Running).await;
+    }
+    assert_eq!(*most.lock(), 1);
+}
+
+/// The acceptance case A3.
+#[tokio::test(start_paused = true)]
+async fn a_new_release_takes_two_objects_at_a_time_across_replicas() {
+    const BARGES: usize = 20;
+    let mut fleet = Fleet::<Barges>::of_any(3, Shards::Auto).await;
+    *fleet.app.places.lock() = 2;
+    *fleet.app.release.lock() = Some("one".to_owned());
+    let names = numbered("b", 0..BARGES);
+    for name in &names {
+        fleet.create_with(name, json!({ "version": "1" })).await;
+    }
+    for name in &names {
+        fleet.until_ready(name, BargeState::Running).await;
+        assert_eq!(fleet.text(name).await.as_deref(), Some("one"));
+    }
+    let most = most_inside(&fleet);
+    let mark = fleet.rig.server.mark();
+    let old: Vec<String> = fleet.replicas.keys().cloned().collect();
+    for name in old {
+        fleet.stop(&name).await;
+    }
+    *fleet.app.release.lock() = Some("two".to_owned());
+    for _ in 0..3 {
+        fleet.start(Shards::Auto);
+    }
+    sleep(Duration::from_mins(5)).await;
+    let mut since = BTreeMap::new();
+    for name in &names {
+        let position = fleet.position(name).await;
+        let is_new = fleet.text(name).await.as_deref() == Some("two");
+        let is_inside = position.state.known() == Some(BargeState::Upgrading);
+        assert_eq!(is_new, is_inside, "{name}");
+        if let Some(waiting) = position.waiting {
+            since.insert(name.clone(), waiting.since);
+        }
+    }
+    assert_eq!(since.len(), BARGES - 2);
+    sleep(Duration::from_mins(110)).await;
+    for name in &names {
+        fleet.until_ready(name, BargeState::Running).await;
+        assert_eq!(fleet.text(name).await.as_deref(), Some("two"));
+    }
+    assert_eq!(*most.lock(), 2);
+    let upgraded = fleet.app.upgraded.lock().clone();
+    assert_eq!(upgraded.len(), BARGES, "each once");
+    let waited: Vec<_> = upgraded[2..].iter().map(|name| since[name]).collect();
+    assert!(
+        waited.is_sorted(),
+        "who waits longest goes first: {upgraded:?} {since:?}"
+    );
+    let requests = fleet.rig.server.requests_since(mark).into_iter();
+    let is_table = |it: &RequestRecord| {
+        it.committed.is_some() && it.resource == "leases" && it.path.contains("-rollout-")
+    };
+    let writes = requests.filter(is_table).count();
+    println!("{writes} writes of the table for {BARGES} stays");
+    assert!(writes <= 2 * BARGES + 3, "{writes} writes of the table");
 }

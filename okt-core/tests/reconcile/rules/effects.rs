@@ -40,6 +40,7 @@ impl World {
             | Effect::ShowUnreadable(_)
             | Effect::ReadRequest(_)
             | Effect::Deliver(_)
+            | Effect::TakePlace(_)
             | Effect::Cancel(_) => {}
         }
     }

@@ -1,7 +1,7 @@
 //! The rules about the status that is written.
 
 use okt_core::Mark;
-use okt_core::decide::{By, Verdict, Why};
+use okt_core::decide::{By, Go, Verdict, Why};
 use okt_core::facts::Task;
 use okt_core::record::{Record, Recorded};
 
@@ -36,14 +36,35 @@ impl World {
             });
             let is_chosen =
                 go.why != Why::Observed && (go.by == By::Child || go.why == Why::OnChange);
+            let is_limit = self.case.has_limit();
             self.must(
-                !(gated && is_chosen && at_hand.shut),
+                !(gated && is_chosen && at_hand.shut && !is_limit),
                 "goes through a gate that is shut",
             );
+            self.check_place(go, gated && is_chosen, at_hand);
         }
         self.must(
             !matches!(draft.step, Verdict::Release),
             "records that the object is let go",
+        );
+    }
+
+    /// Checks a move into a limit.
+    fn check_place(&mut self, go: Go, is_chosen: bool, at_hand: &AtHand) {
+        let gate = self.case.life.and_then(|life| life.gates.first());
+        let enters = gate.is_some_and(|gate| gate.states.contains(&go.to))
+            && !self.is_inside(&at_hand.object)
+            && self.case.has_limit();
+        let place = self.place.filter(|it| it.version == at_hand.object.version);
+        // Somebody else has changed the object: then the write is refused.
+        let is_refused = at_hand.object.version != self.stored.version;
+        self.must(
+            !(enters && is_chosen) || is_refused || place.is_some_and(|place| place.granted),
+            "moves into a limit without a place by this version",
+        );
+        self.must(
+            !enters || is_refused || place.is_some() || at_hand.place_failed,
+            "moves into a limit without being registered",
         );
     }
 
