@@ -4,6 +4,7 @@ pub mod always;
 pub mod claims;
 pub mod desk;
 pub mod dice;
+pub mod fleet;
 pub mod leaflets;
 pub mod memcached;
 pub mod notes;
