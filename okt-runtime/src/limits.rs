@@ -180,6 +180,12 @@ impl<A: Application> Limits<A> {
         self.tables.place(gate.name, uid).map(|(_, place)| place)
     }
 
+    /// Returns the group in which an object has its place in a limit.
+    pub(crate) fn group(&self, gate: &DeclaredGate<'_>, uid: &str) -> Option<String> {
+        let (key, _) = self.tables.place(gate.name, uid)?;
+        Some(key.group)
+    }
+
     /// Takes a place for an object, by its version. `since` is when it began to wait.
     ///
     /// # Errors

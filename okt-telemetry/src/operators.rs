@@ -120,6 +120,9 @@ pub(crate) const REASONS: usize = 100;
 /// The name of the reasons beyond [`REASONS`].
 pub(crate) const OTHER: &str = "Other";
 
+/// The name of the groups beyond [`GROUPS`].
+const OTHER_GROUPS: &str = "other";
+
 /// The name of a state that the graph does not have.
 pub const UNKNOWN: &str = "(unknown)";
 
@@ -135,6 +138,29 @@ pub struct Tally {
     pub stalled: Reasons,
     /// Objects on their way, by reason.
     pub reconciling: Reasons,
+    /// Objects that wait before a gate.
+    pub waiting: Gates,
+    /// Objects in the states of a gate.
+    pub inside: Gates,
+}
+
+/// How many groups of a limit have a number of their own.
+const GROUPS: usize = 50;
+
+/// Objects by a gate and a group of its limit.
+#[derive(Default)]
+pub struct Gates(pub(crate) BTreeMap<String, BTreeMap<String, usize>>);
+
+impl Gates {
+    /// Counts an object; groups beyond 50 of a gate are counted as one.
+    pub fn count(&mut self, gate: &str, group: &str) {
+        let groups = self.0.entry(gate.to_owned()).or_default();
+        let named = groups.keys().filter(|it| *it != OTHER_GROUPS).count();
+        let has_number = groups.contains_key(group) || named < GROUPS;
+        let group = if has_number { group } else { OTHER_GROUPS };
+        let number = groups.entry(group.to_owned()).or_default();
+        *number = number.saturating_add(1);
+    }
 }
 
 /// Returns whether OKT itself writes a reason, whatever the handlers of an author return.
@@ -163,6 +189,13 @@ impl Tally {
         self.states.entry(state).or_default();
     }
 
+    /// Notes that objects may wait before this gate.
+    pub fn may_pass(&mut self, gate: &'static str) {
+        for gates in [&mut self.waiting, &mut self.inside] {
+            gates.0.entry(gate.to_owned()).or_default();
+        }
+    }
+
     /// Counts an object.
     pub fn count(&mut self, state: &'static str, time: Duration) {
         let (number, longest) = self.states.entry(state).or_default();
@@ -174,6 +207,20 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_beyond_fifty_of_a_gate_are_counted_as_one() {
+        let mut gates = Gates::default();
+        for number in 0..60 {
+            gates.count("rollout", &format!("zone-{number:02}"));
+        }
+        gates.count("rollout", "zone-07");
+        let groups = &gates.0["rollout"];
+        assert_eq!(
+            (groups.len(), groups["other"], groups["zone-07"]),
+            (51, 10, 2)
+        );
+    }
 
     #[test]
     fn however_many_reasons_an_author_returns_those_of_okt_are_counted() {

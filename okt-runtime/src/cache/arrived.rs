@@ -45,6 +45,8 @@ pub(crate) struct Glance {
     pub(crate) since: Option<Timestamp>,
     /// The reason of `Stalled` or `Reconciling`, whichever is True.
     pub(crate) unsettled: Option<(Unsettled, Box<str>)>,
+    /// The gate before which it waits, and the group of the limit; few objects wait.
+    pub(crate) waiting: Option<Box<(Box<str>, Box<str>)>>,
 }
 
 /// Why an object is not at rest.
@@ -73,6 +75,10 @@ impl Glance {
             state: None,
             since: position.since,
             unsettled,
+            waiting: position
+                .waiting
+                .as_ref()
+                .map(|it| Box::new((it.gate.as_ref().into(), it.group.as_ref().into()))),
         }
     }
 
@@ -99,6 +105,16 @@ struct SeenPosition<'a> {
     state: Cow<'a, str>,
     since: Option<Timestamp>,
     action: SeenAction,
+    #[serde(borrow)]
+    waiting: Option<SeenWait<'a>>,
+}
+
+#[derive(Deserialize)]
+struct SeenWait<'a> {
+    #[serde(borrow)]
+    gate: Cow<'a, str>,
+    #[serde(borrow, default)]
+    group: Cow<'a, str>,
 }
 
 #[derive(Deserialize, Default)]

@@ -39,6 +39,10 @@ impl<A: Application> Inspected for OperatorPart<A> {
         for state in StateOf::<A>::GRAPH.states {
             tally.may_have(state.name);
         }
+        let gates = StateOf::<A>::GRAPH.gates;
+        for gate in gates {
+            tally.may_pass(gate.name);
+        }
         self.objects.for_each(|object| {
             let uid = object.meta().uid.as_deref().unwrap_or_default();
             // A standby has all objects in its cache.
@@ -58,6 +62,17 @@ impl<A: Application> Inspected for OperatorPart<A> {
                 Some((Unsettled::Stalled, reason)) => tally.stalled.count(reason),
                 Some((Unsettled::Reconciling, reason)) => tally.reconciling.count(reason),
                 None => {}
+            }
+            if let Some((gate, group)) = glance.waiting.as_deref() {
+                tally.waiting.count(gate, group);
+            }
+            let inside = gates
+                .iter()
+                .filter(|gate| glance.state.is_some_and(|it| gate.states.contains(&it)));
+            for gate in inside {
+                let limits = self.shared.limits.as_ref();
+                let group = limits.and_then(|it| it.group(gate, uid));
+                tally.inside.count(gate.name, &group.unwrap_or_default());
             }
         });
     }

@@ -11,7 +11,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetri
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::operators::{Inspected, Operators, QueueState, Reasons, Replica, Tally};
+use crate::operators::{Gates, Inspected, Operators, QueueState, Reasons, Replica, Tally};
 
 /// The priorities of the urgencies of the queue: controller-runtime gives -100 to what was listed, and 0 to the rest.
 const PRIORITIES: [&str; 4] = ["-100", "-50", "0", "50"];
@@ -65,6 +65,7 @@ impl Collector for Now {
         let mut gauges = Gauges(encoder);
         gauges.queues(&all)?;
         gauges.objects(&all)?;
+        gauges.gates(&all)?;
         gauges.watches(&all)?;
         gauges.deliveries(&all)?;
         gauges.replicas(&replicas)
@@ -173,6 +174,38 @@ impl Gauges<'_> {
             "Objects on their way, by the reason of their condition",
         );
         self.gauge(named, by_reason(|tally| &tally.reconciling))
+    }
+
+    fn gates(&mut self, all: &[Snapshot]) -> fmt::Result {
+        let by_group = |of: fn(&Tally) -> &Gates| {
+            all.iter().flat_map(move |it| {
+                let gates = of(&it.tally).0.iter();
+                let counted = gates.flat_map(|(gate, groups)| {
+                    let none = groups.is_empty().then_some(("", &0));
+                    let groups = groups
+                        .iter()
+                        .map(|(group, number)| (group.as_str(), number));
+                    groups
+                        .chain(none)
+                        .map(move |(group, number)| (gate.as_str(), group, number))
+                });
+                counted.map(|(gate, group, objects)| {
+                    let controller = &*it.controller;
+                    let labels = [("controller", controller), ("gate", gate), ("group", group)];
+                    (labels, number(*objects))
+                })
+            })
+        };
+        let named = (
+            "okt_gate_waiting",
+            "Objects that wait before a gate, by the group of its limit",
+        );
+        self.gauge(named, by_group(|tally| &tally.waiting))?;
+        let named = (
+            "okt_gate_inside",
+            "Objects in the states of a gate, by the group of its limit",
+        );
+        self.gauge(named, by_group(|tally| &tally.inside))
     }
 
     fn watches(&mut self, all: &[Snapshot]) -> fmt::Result {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use okt::reasons;
+use okt::{Monitoring, reasons};
 use okt_testing::{Fault, RequestRecord, Verb};
 use okt_tests::{Barge, BargeState, Barges, Rig};
 use serde_json::{Value, json};
@@ -391,4 +391,30 @@ async fn a_table_that_cannot_be_written_holds_those_who_wait_and_not_what_happen
     assert_eq!(inside(&rig).await, ["c"]);
     rig.delete_until_gone("c").await;
     rig.until_in("a", BargeState::Upgrading).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_count_who_waits_and_who_is_inside_by_group() {
+    let (rig, monitoring) = (Fleet::without_operator_of().await, Monitoring::new());
+    rig.start_with(|operator| operator.monitoring(&monitoring));
+    for (name, zone) in [("a", "x"), ("b", "x"), ("c", "x"), ("d", "y")] {
+        rig.create_with(name, json!({ "version": "1", "zone": zone }))
+            .await;
+        rig.until_ready(name, BargeState::Running).await;
+    }
+    let has = |line: &str| {
+        let text = monitoring.metrics();
+        assert!(
+            text.contains(&format!("\n{line}\n")),
+            "no {line} in\n{text}"
+        );
+    };
+    has(r#"okt_gate_waiting{controller="barge",gate="rollout",group=""} 0.0"#);
+    for name in ["a", "b", "c", "d"] {
+        upgrade(&rig, name, "2").await;
+        rig.pass(Duration::from_secs(2)).await;
+    }
+    has(r#"okt_gate_waiting{controller="barge",gate="rollout",group="x"} 2.0"#);
+    has(r#"okt_gate_inside{controller="barge",gate="rollout",group="x"} 1.0"#);
+    has(r#"okt_gate_inside{controller="barge",gate="rollout",group="y"} 1.0"#);
 }
