@@ -201,6 +201,9 @@ impl Situation<'_, '_> {
 
     /// Returns whether an answer leads along a child edge before which the object waits: then it counts as `Wait`.
     fn waits_for(&self, answer: ActionResult) -> bool {
+        if self.facts.shut.is_empty() {
+            return false;
+        }
         let child = match answer {
             ActionResult::To(to) => Some(to)
                 .filter(|to| self.state.children.contains(to))

@@ -9,10 +9,10 @@ use http::request::Parts;
 use http::{Method, Request, Response};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::core::ApiResource;
-use kube::{Client, Resource};
 use okt::{Application, Declared, Failure, Resources};
 use okt_testing::controllers::{deployment_controller, job_controller};
 use okt_testing::{ApiServer, Rehearsal};
@@ -252,7 +252,7 @@ async fn other_barges(client: Client) {
         let changed = api.patch(name, &PatchParams::default(), &version).await;
         changed.expect("a barge");
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Returns the largest number of barges that were in their limit at a time, by every version of each.
