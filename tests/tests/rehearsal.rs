@@ -10,16 +10,13 @@ use http::{Method, Request, Response};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Client;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::client::Body;
-use kube::core::ApiResource;
 use okt::{Application, Declared, Failure, Resources};
+use okt_testing::Rehearsal;
 use okt_testing::controllers::{deployment_controller, job_controller};
-use okt_testing::{ApiServer, Rehearsal};
 use okt_tests::{
-    Barge, BargeState, Barges, BrokerState, Brokers, DatabaseState::*, Databases, Ladders, Mistake,
-    QueueState, Queues, Reply, Scripted, Served, ShopState, Shops, Sight, WebAppState, WebApps,
-    assert_contains,
+    BrokerState, Brokers, DatabaseState::*, Databases, Ladders, Mistake, QueueState, Queues, Reply,
+    Scripted, Served, ShopState, Shops, Sight, WebAppState, WebApps, assert_contains,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -235,72 +232,6 @@ fn the_rehearsal_finds_mistakes_in_an_operator_of_a_job_and_a_deployment() {
         });
         assert!(is_found, "{mistake:?}: {report}");
     }
-}
-
-/// Creates two other barges, which are upgraded first.
-async fn other_barges(client: Client) {
-    let kind = ApiResource::erase::<Barge>(&());
-    let api: Api<DynamicObject> = Api::default_namespaced_with(client, &kind);
-    for name in ["b", "c"] {
-        let barge = serde_json::from_value(Barges::object(name, json!({}))).expect("a barge");
-        let created = api.create(&PostParams::default(), &barge).await;
-        created.expect("a barge");
-    }
-    tokio::time::sleep(Duration::from_mins(1)).await;
-    for name in ["b", "c"] {
-        let version = Patch::Merge(json!({ "spec": { "version": "2" } }));
-        let changed = api.patch(name, &PatchParams::default(), &version).await;
-        changed.expect("a barge");
-    }
-    std::future::pending::<()>().await;
-}
-
-/// Returns the largest number of barges that were in their limit at a time, by every version of each.
-fn most_inside(server: &ApiServer) -> usize {
-    let (mut inside, mut most) = (BTreeSet::new(), 0);
-    for version in server
-        .versions()
-        .iter()
-        .filter(|it| it.resource == "barges")
-    {
-        let barge: Option<Barge> = serde_json::from_value(version.object()).ok();
-        if barge.is_some_and(|barge| barge.is_inside()) {
-            inside.insert(version.name.clone());
-        } else {
-            inside.remove(&version.name);
-        }
-        most = most.max(inside.len());
-    }
-    most
-}
-
-/// A barge that is upgraded twice, beside two others, in a limit of one.
-fn barge() -> Rehearsal<Barges> {
-    let mut barge = Barges::object("a", json!({}));
-    barge["spec"]["version"] = json!("1");
-    Rehearsal::of(Barges::default)
-        .object(barge)
-        .cluster(other_barges)
-        .patch(json!({ "spec": { "version": "2" } }))
-        .patch(json!({ "spec": { "version": "3" } }))
-        .ends_in(BargeState::Running)
-        .holds("one was in the limit at a time", |server| {
-            most_inside(server) == 1
-        })
-}
-
-#[test]
-#[ignore = "takes a minute; run with --include-ignored"]
-fn three_objects_with_a_limit_of_one_survive_every_fault() {
-    let report = barge().run();
-    println!("{report}");
-    // When `a` is deleted before the others are upgraded, they are at work while it is at rest.
-    let of_others =
-        |text: &String| text.contains("at rest, and yet") && !text.contains("default/a");
-    let wrong = report
-        .found()
-        .filter(|(plan, broken)| !plan.starts_with("deletion") || !broken.iter().all(of_others));
-    assert_eq!(wrong.count(), 0, "{report}");
 }
 
 /// A shop whose map has another text in each run.
