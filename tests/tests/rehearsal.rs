@@ -10,13 +10,16 @@ use http::{Method, Request, Response};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Client;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::client::Body;
+use kube::core::ApiResource;
 use okt::{Application, Declared, Failure, Resources};
-use okt_testing::Rehearsal;
 use okt_testing::controllers::{deployment_controller, job_controller};
+use okt_testing::{ApiServer, Rehearsal};
 use okt_tests::{
-    BrokerState, Brokers, DatabaseState::*, Databases, Ladders, Mistake, QueueState, Queues, Reply,
-    Scripted, Served, ShopState, Shops, Sight, WebAppState, WebApps, assert_contains,
+    Barge, BargeState, Barges, BrokerState, Brokers, DatabaseState::*, Databases, Ladders, Mistake,
+    QueueState, Queues, Reply, Scripted, Served, ShopState, Shops, Sight, WebAppState, WebApps,
+    assert_contains,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -232,6 +235,77 @@ fn the_rehearsal_finds_mistakes_in_an_operator_of_a_job_and_a_deployment() {
         });
         assert!(is_found, "{mistake:?}: {report}");
     }
+}
+
+/// Creates two other barges, which are upgraded first.
+async fn other_barges(client: Client) {
+    let kind = ApiResource::erase::<Barge>(&());
+    let api: Api<DynamicObject> = Api::default_namespaced_with(client, &kind);
+    for name in ["b", "c"] {
+        // One after the other, so that each run has the same events.
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let barge = serde_json::from_value(Barges::object(name, json!({}))).expect("a barge");
+        let created = api.create(&PostParams::default(), &barge).await;
+        created.expect("a barge");
+    }
+    for name in ["b", "c"] {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let version = Patch::Merge(json!({ "spec": { "version": "2" } }));
+        let changed = api.patch(name, &PatchParams::default(), &version).await;
+        changed.expect("a barge");
+    }
+    // A person mends what has failed: it keeps its place until then.
+    for number in 0_u32.. {
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        for name in ["b", "c"] {
+            let barge = api.get(name).await.expect("a barge");
+            if barge.data["status"]["lifecycle"]["state"] == "Failed" {
+                let desired = json!({ "state": "Running", "request": format!("mended-{number}") });
+                let mended = Patch::Merge(json!({ "spec": { "lifecycle": desired } }));
+                let mended = api.patch(name, &PatchParams::default(), &mended).await;
+                mended.expect("a barge");
+            }
+        }
+    }
+}
+
+/// Returns the largest number of barges that were in their limit at a time, by every version of each.
+fn most_inside(server: &ApiServer) -> usize {
+    let (mut inside, mut most) = (BTreeSet::new(), 0);
+    for version in server
+        .versions()
+        .iter()
+        .filter(|it| it.resource == "barges")
+    {
+        let barge: Option<Barge> = serde_json::from_value(version.object()).ok();
+        if barge.is_some_and(|barge| barge.is_inside()) {
+            inside.insert(version.name.clone());
+        } else {
+            inside.remove(&version.name);
+        }
+        most = most.max(inside.len());
+    }
+    most
+}
+
+/// A barge that is upgraded after two others, in a limit of one.
+fn barge() -> Rehearsal<Barges> {
+    let mut barge = Barges::object("a", json!({}));
+    barge["spec"]["version"] = json!("1");
+    Rehearsal::of(Barges::default)
+        .object(barge)
+        .cluster(other_barges)
+        .patch(json!({ "spec": { "version": "2" } }))
+        .ends_in(BargeState::Running)
+        .holds("one was in the limit at a time", |server| {
+            most_inside(server) == 1
+        })
+}
+
+#[test]
+#[ignore = "takes a minute; run with --include-ignored"]
+fn three_objects_with_a_limit_of_one_survive_every_fault() {
+    barge().check();
 }
 
 /// A shop whose map has another text in each run.

@@ -19,7 +19,7 @@ use super::plan::{Becomes, Course, PlannedRefusal, RehearsalPlan};
 use super::step::RehearsalStep;
 use super::{Rehearsal, writes};
 use crate::api::object::items;
-use crate::{ApiServer, EventKind, Fault, Mark, RequestRecord, Version};
+use crate::{ApiServer, EventKind, Fault, Mark, RequestRecord, Verb, Version};
 
 /// The client name of the operators of a run.
 pub(super) const OPERATOR: &str = "operator";
@@ -194,6 +194,12 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
             broken.push(DIFFERS.to_owned());
         }
         if broken.is_empty() {
+            if timeout(self.rehearsal.patience, self.others_rest())
+                .await
+                .is_err()
+            {
+                broken.push("other objects of the kind do not come to rest".to_owned());
+            }
             let before = self.server.mark();
             sleep(SILENCE).await;
             broken.extend(self.noises(before));
@@ -373,7 +379,10 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
             } => {
                 // A healthy server never hides a change permanently: force a new list.
                 sleep(Duration::from_secs(5)).await;
-                self.server.compact();
+                // Events of other objects may have come since, so that the version of the watch is new.
+                let gone = Fault::gone().on(Verb::Watch).client(OPERATOR);
+                let plural = A::Resource::plural(&());
+                self.server.inject(gone.resource(&plural).times(1));
                 self.server.end_watches();
             }
             RehearsalPlan::Past { shown, .. } => {
@@ -599,6 +608,30 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
     async fn delete(&self) -> kube::Result<()> {
         let params = DeleteParams::default();
         self.objects.delete(&self.name, &params).await.map(drop)
+    }
+
+    /// Waits until the objects of the kind are at rest that other parts of the cluster have made.
+    async fn others_rest(&self) {
+        // The last version of them all; none where one is not settled.
+        let settled_at = || {
+            let versions = self.server.versions().resource(&A::Resource::plural(&()));
+            let others = versions.iter().filter(|it| it.name != self.name);
+            let newest: BTreeMap<_, _> = others.map(|it| (&it.name, it)).collect();
+            newest.values().try_fold(0, |last, it| {
+                let rests = it.kind == EventKind::Deleted || is_settled(&it.object());
+                rests.then(|| last.max(it.version))
+            })
+        };
+        loop {
+            let before = settled_at();
+            if before == Some(0) {
+                return;
+            }
+            sleep(self.quiet()).await;
+            if before.is_some() && before == settled_at() {
+                return;
+            }
+        }
     }
 
     /// Returns the newest version of the object, which may be a deletion.
