@@ -21,7 +21,7 @@ use kube::core::ApiResource;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client, CustomResourceExt, Resource, ResourceExt};
 use okt_core::{Gate as DeclaredGate, GateKind, Lifecycle, LifecycleGate, reasons};
-use okt_sharding::gate::{Access, Gate};
+use okt_sharding::gate::{Access, Gate, Holders};
 use okt_wire::clock::Clock;
 use okt_wire::object::{LifecycleObject, position_of};
 use okt_wire::places::{LimitKey, LimitPlace, LimitTable, WaitingObject};
@@ -198,7 +198,7 @@ impl<A: Application> Limits<A> {
         since: Timestamp,
     ) -> Result<(), NoPlace> {
         let (key, asking) = self.asking(gate, object, since)?;
-        let name = place_name(&key);
+        let name = key.to_string();
         let _turn = self.turn.lock().await;
         let now = self.clock.now();
         let replicas = self.replicas(&key);
@@ -312,20 +312,17 @@ impl<A: Application> Limits<A> {
     }
 
     fn replicas(&self, key: &LimitKey) -> Replicas {
-        let has_counted = !self.tables.is_lost(key);
-        match self.gate.holders() {
-            Some(holders) => Replicas {
-                own: holders.own,
-                holders: holders.all,
-                epoch: holders.epoch,
-                has_counted,
-            },
-            None => Replicas {
-                own: self.alone.clone(),
-                holders: Some([self.alone.clone()].into()),
-                epoch: 0,
-                has_counted,
-            },
+        let alone = || Holders {
+            own: self.alone.clone(),
+            all: Some([self.alone.clone()].into()),
+            epoch: 0,
+        };
+        let holders = self.gate.holders().unwrap_or_else(alone);
+        Replicas {
+            own: holders.own,
+            holders: holders.all,
+            epoch: holders.epoch,
+            has_counted: !self.tables.is_lost(key),
         }
     }
 
@@ -504,11 +501,7 @@ impl<A: Application> Limits<A> {
             return self.tables.delete(known).await;
         }
         let replicas = self.replicas(&known.key);
-        if !replicas
-            .holders
-            .as_ref()
-            .is_some_and(|it| it.contains(&replicas.own))
-        {
+        if !replicas.is_holder(&replicas.own) {
             return;
         }
         let own = self.own(gate, &known.key).await;
@@ -539,15 +532,6 @@ impl<A: Application> Limits<A> {
     fn forget_old(&self) {
         self.waiting.lock().retain(|_, wait| self.is_newest(wait));
         self.asked.lock().retain(|_, it| it.is_recent());
-    }
-}
-
-/// Returns the limit and the group, for people.
-fn place_name(key: &LimitKey) -> String {
-    if key.group.is_empty() {
-        key.limit.clone()
-    } else {
-        format!("{}/{}", key.limit, key.group)
     }
 }
 

@@ -46,19 +46,10 @@ impl LimitView {
         })
     }
 
-    /// Returns the limit and its group (e.g. `rollout/zone-a`).
-    pub fn name(&self) -> String {
-        if self.key.group.is_empty() {
-            self.key.limit.clone()
-        } else {
-            format!("{}/{}", self.key.limit, self.key.group)
-        }
-    }
-
     /// Returns the arguments by which a command names it.
     pub fn arguments(&self) -> String {
         let kind = &self.key.crd;
-        let name = self.name().replacen('/', " ", 1);
+        let name = self.key.to_string().replacen('/', " ", 1);
         format!("{name} --kind {kind}")
     }
 

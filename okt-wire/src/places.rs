@@ -1,6 +1,7 @@
 //! The places of a limit, as the annotations of a lease have them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -25,6 +26,17 @@ pub struct LimitKey {
     /// The group, which may be empty (e.g. `zone-a`).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
+}
+
+/// The limit and the group, for people (e.g. `rollout/zone-a`).
+impl fmt::Display for LimitKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.limit)?;
+        match &*self.group {
+            "" => Ok(()),
+            group => write!(f, "/{group}"),
+        }
+    }
 }
 
 impl LimitKey {

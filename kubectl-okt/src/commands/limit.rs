@@ -53,7 +53,7 @@ impl ShowLimit {
                 .map_or_else(String::new, |number| number.to_string());
             let by_hand = if it.table.max.is_some() { "yes" } else { "" };
             let inside = it.table.places.len().to_string();
-            table.row(&[&*it.key.crd, &it.name(), &inside, &number, by_hand]);
+            table.row(&[&*it.key.crd, &it.key.to_string(), &inside, &number, by_hand]);
         }
         print(&table.text());
         if self.limit.is_some() {
@@ -76,51 +76,44 @@ impl ShowLimit {
         for limit in chosen {
             for place in &limit.table.places {
                 let time = age(now.duration_since(place.since));
-                table.row(&[&*place.object, &limit.name(), &time]);
+                table.row(&[&*place.object, &limit.key.to_string(), &time]);
             }
         }
         print(&format!("\n{}", table.text()));
     }
 
     async fn set(&self, client: &Client, chosen: &[&LimitView]) -> Result<(), Error> {
-        let [limit] = chosen else {
-            return Err(Error::Refused(if chosen.is_empty() {
-                self.none()
-            } else {
-                let names = chosen
-                    .iter()
-                    .map(|it| format!("{} of {}", it.name(), it.key.crd));
-                let names: Vec<String> = names.collect();
-                format!("choose one of {}", names.join(", "))
-            }));
+        let title = |it: &LimitView| format!("{} of {}", it.key, it.key.crd);
+        let limit = match chosen {
+            [] => return Err(Error::Refused(self.none())),
+            [limit] => limit,
+            several => {
+                let titles: Vec<String> = several.iter().map(|it| title(it)).collect();
+                let titles = titles.join(", ");
+                return Err(Error::Refused(format!("choose one of {titles}")));
+            }
         };
         limit
             .set_max(client, self.max)
             .await
-            .map_err(|error| RequestError::new(format!("change {}", limit.name()), &error))?;
-        print(&match self.max {
-            Some(max) => format!(
-                "{} of {}: at most {max} inside; who is inside stays there\n",
-                limit.name(),
-                limit.key.crd
-            ),
-            None => format!(
-                "{} of {}: as its operator says\n",
-                limit.name(),
-                limit.key.crd
-            ),
-        });
+            .map_err(|error| RequestError::new(format!("change {}", limit.key), &error))?;
+        let says = match self.max {
+            Some(max) => format!("at most {max} inside; who is inside stays there"),
+            None => "as its operator says".to_owned(),
+        };
+        print(&format!("{}: {says}\n", title(limit)));
         Ok(())
     }
 
     fn none(&self) -> String {
-        match (&self.limit, &self.group) {
-            (None, _) => "no operator has given out places of a limit yet".to_owned(),
-            (Some(limit), None) => {
-                format!("no object has asked for a place in a limit `{limit}` yet")
-            }
-            (Some(limit), Some(group)) => {
-                format!("no object has asked for a place in the limit {limit}/{group} yet")
+        let group = self
+            .group
+            .as_ref()
+            .map_or(String::new(), |it| format!("/{it}"));
+        match &self.limit {
+            None => "no operator has given out places of a limit yet".to_owned(),
+            Some(limit) => {
+                format!("no object has asked for a place in a limit `{limit}{group}` yet")
             }
         }
     }

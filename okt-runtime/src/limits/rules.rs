@@ -62,8 +62,21 @@ pub(crate) enum Waits {
     Uncounted,
 }
 
+impl Asking {
+    fn place(&self, now: Timestamp, registered: bool) -> LimitPlace {
+        LimitPlace {
+            uid: self.key.uid.clone(),
+            version: self.version.clone(),
+            object: self.object.clone(),
+            transition: self.transition,
+            since: now,
+            registered,
+        }
+    }
+}
+
 impl Replicas {
-    fn is_holder(&self, member: &str) -> bool {
+    pub(super) fn is_holder(&self, member: &str) -> bool {
         let mut holders = self.holders.iter().flatten();
         holders.any(|holder| holder == member)
     }
@@ -167,14 +180,7 @@ pub(crate) fn taken(
     if own_first.is_some_and(is_before) || (is_behind && !passes) {
         return Err(Waits::Behind);
     }
-    let place = LimitPlace {
-        uid: asking.key.uid.clone(),
-        version: asking.version.clone(),
-        object: asking.object.clone(),
-        transition: asking.transition,
-        since: now,
-        registered: false,
-    };
+    let place = asking.place(now, false);
     match mine(&next) {
         // It was registered, and is outside: now it counts.
         Some(at) => next.places[at] = place,
@@ -210,14 +216,7 @@ pub(crate) fn registered(
     let mut places = next.places.iter_mut();
     match places.find(|it| it.uid == asking.key.uid) {
         Some(place) => place.version.clone_from(&asking.version),
-        None => next.places.push(LimitPlace {
-            uid: asking.key.uid.clone(),
-            version: asking.version.clone(),
-            object: asking.object.clone(),
-            transition: asking.transition,
-            since: now,
-            registered: true,
-        }),
+        None => next.places.push(asking.place(now, true)),
     }
     next
 }

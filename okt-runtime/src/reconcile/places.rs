@@ -1,7 +1,7 @@
 //! Effects on the places of limits.
 
+use okt_core::Lifecycle;
 use okt_core::machine::{PlaceResult, TakePlace};
-use okt_core::{GateKind, Lifecycle};
 
 use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf};
@@ -41,10 +41,7 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Tells the limits that an object waits for a place, or may have left its states.
     pub(super) fn note_places(&self) {
-        let is_limit = |gate: &okt_core::Gate<'_>| gate.kind == GateKind::Limit;
-        if StateOf::<A>::GRAPH.gates.iter().any(is_limit)
-            && let Some(limits) = &self.shared.limits
-        {
+        if let Some(limits) = &self.shared.limits {
             limits.note(self.uid());
         }
     }

@@ -175,11 +175,7 @@ pub(super) fn counts_wall_time<A: Application>(shared: &Shared<A>, state: StateO
 fn gates_of<A: Application>(shared: &Shared<A>, object: &A::Resource) -> GateStates {
     let application = &shared.application;
     let uid = object.meta().uid.as_deref().unwrap_or_default();
-    let version = object
-        .meta()
-        .resource_version
-        .as_deref()
-        .unwrap_or_default();
+    let version = object.meta().resource_version.as_deref();
     GateStates::of::<StateOf<A>>(
         shared.clock.now(),
         |gate| application.windows(object, gate),
@@ -189,14 +185,12 @@ fn gates_of<A: Application>(shared: &Shared<A>, object: &A::Resource) -> GateSta
                 .limits
                 .as_ref()
                 .and_then(|it| it.place(declared, uid));
-            let place = place.filter(|place| place.version == version);
-            let place = place.map_or(PlaceState::None, |place| {
-                if place.registered {
-                    PlaceState::Registered
-                } else {
-                    PlaceState::Taken
-                }
-            });
+            let place = place.filter(|place| Some(&*place.version) == version);
+            let place = match place.map(|place| place.registered) {
+                None => PlaceState::None,
+                Some(true) => PlaceState::Registered,
+                Some(false) => PlaceState::Taken,
+            };
             (application.limit(object, gate).group, place)
         },
     )
