@@ -62,11 +62,15 @@ pub struct ShopSpec {
     pub memory: String,
 }
 
-/// The operator of a fleet.
-#[derive(Clone, Copy, Debug)]
+/// The operator of a fleet, with its options.
+#[derive(clap::Args, Clone, Debug)]
 pub struct Fleet {
-    /// The release of the operator, which is the tag of the image too; `env!("CARGO_PKG_VERSION")` in a real one.
-    pub release: &'static str,
+    /// The tag of the image [default: the release of the operator].
+    #[arg(long, value_name = "TAG", default_value = env!("CARGO_PKG_VERSION"))]
+    pub release: String,
+    /// How many shops take it at a time.
+    #[arg(long, value_name = "NUMBER", default_value_t = 2)]
+    pub places: u32,
 }
 
 impl ShopStateHandler for Fleet {
@@ -87,7 +91,7 @@ impl ShopStateHandler for Fleet {
 }
 
 impl Fleet {
-    fn server(self, shop: &Shop) -> Result<Deployment, Failure> {
+    fn server(&self, shop: &Shop) -> Result<Deployment, Failure> {
         let labels = json!({ "shop": shop.name_any() });
         let server = json!({
             "metadata": { "name": shop.name_any() },
@@ -120,6 +124,6 @@ impl Application for Fleet {
     }
 
     fn limit(&self, _: &Shop, _: shop_state::Gate) -> Limit {
-        Limit::of(2)
+        Limit::of(self.places)
     }
 }

@@ -28,9 +28,9 @@ const HAND_OVERS: usize = 2;
 /// How long a replica that goes on may take to see how late it is, on a busy machine.
 const WAKES: Duration = Duration::from_secs(5);
 
-const NAMES: [&str; 3] = ["first", "second", "third"];
+pub(crate) const NAMES: [&str; 3] = ["first", "second", "third"];
 
-fn number<T: std::str::FromStr>(variable: &str, usual: T) -> T {
+pub(crate) fn number<T: std::str::FromStr>(variable: &str, usual: T) -> T {
     let value = std::env::var(variable).ok();
     value.and_then(|value| value.parse().ok()).unwrap_or(usual)
 }

@@ -1,4 +1,4 @@
-//! Replicas of an operator on a real API server: they are killed, suspended, shut down, cut off, and the server restarts.
+//! Replicas of operators on a real API server: they are killed, suspended, shut down, cut off, and the server restarts.
 //!
 //! Whatever happens: every leaflet reaches its desired state, each of its jobs is done once, each
 //! transition follows a declared edge, and every status keeps the rules of conditions.
@@ -8,6 +8,7 @@ mod link;
 mod press;
 mod record;
 mod replica;
+mod roll_out;
 
 use std::time::{Duration, SystemTime};
 

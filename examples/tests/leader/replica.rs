@@ -33,10 +33,21 @@ impl Replica {
         shards: &str,
         lease_seconds: u64,
     ) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_leader"))
+        let lease = format!("{lease_seconds}s");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_leader"));
+        program
             .args(["run", "--press", press, "--leader-election"])
-            .args(["--lease-duration", &format!("{lease_seconds}s")])
-            .args(["--shards", shards])
+            .args(["--lease-duration", &lease, "--shards", shards]);
+        Self::start_program(name, kubeconfig, program)
+    }
+
+    /// Starts a replica of any operator.
+    pub(crate) fn start_program(
+        name: &'static str,
+        kubeconfig: &Path,
+        mut program: Command,
+    ) -> Self {
+        let mut process = program
             .env("HOSTNAME", name)
             .env("KUBECONFIG", kubeconfig)
             .env("RUST_LOG", "info")

@@ -74,7 +74,11 @@ impl Town {
                 .virtual_time();
             self.replicas.push(tokio::spawn(async move {
                 let membership = Membership::join(client.clone(), group);
-                let operator = Operator::new(client, Fleet { release }).virtual_time();
+                let fleet = Fleet {
+                    release: release.to_owned(),
+                    places: 2,
+                };
+                let operator = Operator::new(client, fleet).virtual_time();
                 let ended = operator.replicas(&membership).run(pending()).await;
                 ended.expect("the operator runs");
             }));
