@@ -281,6 +281,14 @@ impl Page {
         ] {
             self.add(&panel);
         }
+        if !graph.gates.is_empty() {
+            let sum = |metric: &str| format!("sum by (gate, group) ({metric}{{{of}}})");
+            let gates = Panel::new("At the gates", "short", 12)
+                .about("Objects in the states of a gate, and those that wait before it.")
+                .query(sum("okt_gate_inside"), "{{gate}} {{group}} inside")
+                .query(sum("okt_gate_waiting"), "{{gate}} {{group}} waiting");
+            self.add(&gates);
+        }
     }
 
     fn reconciliations(&mut self, of: &str) {

@@ -40,6 +40,8 @@ pub(super) struct OwnedChange {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<String>,
     pub(super) what: What,
+    /// Whether it waits for a state in which the resource may change (`changes_in`).
+    pub(super) waits: bool,
     /// What differs, in lines.
     pub(super) difference: String,
 }
@@ -132,31 +134,50 @@ impl<'a, A: Application> Owned<'a, A> {
         }
         let limit = self.application.answer_limit();
         let declared = AssertUnwindSafe(self.application.resources(&cx, state)).catch_unwind();
-        let failures = match tokio::time::timeout(limit, declared).await {
-            Ok(Ok(Ok(declared))) => {
-                let life = lifecycle_of::<A::Resource>();
-                self.cluster.exposed.note(life, &declared);
-                self.apply(Owner::of(&*object), state.id(), &declared).await
+        let declared = match tokio::time::timeout(limit, declared).await {
+            Ok(Ok(Ok(declared))) => declared,
+            Ok(Ok(Err(failure))) => return (Vec::new(), vec![failure.to_string()]),
+            Ok(Err(panic)) => return (Vec::new(), vec![panic_text(&*panic)]),
+            Err(_) => {
+                let why = format!(
+                    "`resources` did not answer for {} within {}",
+                    state.name(),
+                    seconds(limit)
+                );
+                return (Vec::new(), vec![why]);
             }
-            Ok(Ok(Err(failure))) => vec![failure.to_string()],
-            Ok(Err(panic)) => vec![panic_text(&*panic)],
-            Err(_) => vec![format!(
-                "`resources` did not answer for {} within {}",
-                state.name(),
-                seconds(limit)
-            )],
         };
-        let changes = self.record.take().into_iter();
-        (
-            changes
-                .filter_map(|tried| change(&tried, Some(owner)))
-                .collect(),
-            failures,
-        )
+        let life = lifecycle_of::<A::Resource>();
+        self.cluster.exposed.note(life, &declared);
+        let of = Owner::of(&*object);
+        let (outdated, failures) = self.apply(of, state.id(), true, &declared).await;
+        let mut changes = self.tried(owner);
+        if outdated {
+            self.apply(of, state.id(), false, &declared).await;
+            let at_once: BTreeSet<_> = changes.iter().map(|it| it.resource.clone()).collect();
+            let later = self.tried(owner).into_iter();
+            let later = later.filter(|it| !at_once.contains(&it.resource));
+            changes.extend(later.map(|it| OwnedChange { waits: true, ..it }));
+        }
+        (changes, failures)
     }
 
-    /// Applies what is declared; the writes are only tried.
-    async fn apply(&self, owner: Owner<'_>, state: StateId, declared: &Resources) -> Vec<String> {
+    /// Returns what was tried since the last call.
+    fn tried(&self, owner: &str) -> Vec<OwnedChange> {
+        let tried = self.record.take().into_iter();
+        tried.filter_map(|it| change(&it, Some(owner))).collect()
+    }
+
+    /// Applies what is declared, what may change `now` or all of it; the writes are only tried.
+    ///
+    /// Returns whether anything waits for another state, and what fails.
+    async fn apply(
+        &self,
+        owner: Owner<'_>,
+        state: StateId,
+        now: bool,
+        declared: &Resources,
+    ) -> (bool, Vec<String>) {
         let pace = Pace {
             occasion: (owner.meta.generation, state),
             backoff: okt_core::backoff::Backoff::default(),
@@ -165,8 +186,7 @@ impl<'a, A: Application> Owned<'a, A> {
         let leave = AllowedWrites {
             creates: true,
             prunes: true,
-            // What may change in other states only is listed too.
-            state: None,
+            state: now.then_some(state),
         };
         let mut recorded = owner.recorded.to_vec();
         loop {
@@ -182,7 +202,8 @@ impl<'a, A: Application> Owned<'a, A> {
             let to_record = memory.to_record.unwrap_or_default();
             if Inventory::of(&recorded).includes(&Inventory::of(&to_record)) {
                 let failures = report.failures.iter();
-                return failures.map(|(_, failure)| failure.to_string()).collect();
+                let failures = failures.map(|(_, failure)| failure.to_string()).collect();
+                return (report.has_outdated(), failures);
             }
             let all: BTreeSet<String> = recorded.into_iter().chain(to_record).collect();
             recorded = all.into_iter().collect();
@@ -206,6 +227,7 @@ pub(super) fn change(tried: &Tried, owner: Option<&str>) -> Option<OwnedChange> 
         resource: named(after.or(before)?),
         owner: owner.map(str::to_owned),
         what,
+        waits: false,
         difference,
     })
 }

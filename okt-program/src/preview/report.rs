@@ -116,7 +116,15 @@ fn changes(text: &mut String, changes: &[OwnedChange], shown: usize) {
             Some(owner) => format!("of {owner}"),
             None => "by the program when it starts".to_owned(),
         };
-        text.push_str(&format!("  {} {owner} would be {what}\n", change.resource));
+        let when = if change.waits {
+            ", once its object is in a state for it (`changes_in`)"
+        } else {
+            ""
+        };
+        text.push_str(&format!(
+            "  {} {owner} would be {what}{when}\n",
+            change.resource
+        ));
         // What is made or deleted is known by its name.
         if change.what == What::Changed {
             text.push_str(&indented(&change.difference));

@@ -85,6 +85,11 @@ impl ApplyReport {
         }
     }
 
+    /// Returns whether an object is outdated, and may change in other states only.
+    pub fn has_outdated(&self) -> bool {
+        !self.outdated.is_empty()
+    }
+
     /// Leaves out what work on the way out does not wait for.
     pub(super) fn keep_needed(&mut self) {
         let is_needed = |index: &Option<usize>| index.is_some_and(|it| self.needed.contains(&it));

@@ -7,5 +7,7 @@ use okt_tests::Mills;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    okt::main(|_| async { Ok::<_, Infallible>(Mills::default()) }).await
+    let mills = Mills::default();
+    *mills.release.lock() = std::env::var("MILL_RELEASE").ok();
+    okt::main(|_| async { Ok::<_, Infallible>(mills) }).await
 }

@@ -32,6 +32,14 @@ fn a_dashboard_has_the_states_of_the_graph() {
 }
 
 #[test]
+fn a_dashboard_shows_who_waits_only_where_the_graph_has_gates() {
+    let gates = "okt_gate_waiting{controller=\\\"mill\\\"}";
+    let printed = dashboards(env!("CARGO_BIN_EXE_mills"), &["grafana"]);
+    assert!(printed.contains(gates), "{printed}");
+    assert!(!dashboards(DATABASES, &["grafana"]).contains("okt_gate_"));
+}
+
+#[test]
 fn the_rules_have_the_passing_states_of_the_graph() {
     let printed = dashboards(DATABASES, &["rules"]);
     expect_test::expect_file!["database.rules.yaml"].assert_eq(&printed);

@@ -5,7 +5,7 @@ use std::process::Output;
 use expect_test::expect_file;
 use okt_testing::{Fault, RequestRecord, Verb};
 use okt_tests::lamps::first::{LampState, Lamps};
-use okt_tests::{Mills, Rig, Served, assert_contains};
+use okt_tests::{MillState, Mills, Rig, Served, assert_contains};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -16,11 +16,14 @@ async fn run(rig: &Rig<Lamps>, args: &[&str]) -> Output {
 }
 
 async fn run_program<A: Served>(program: &str, rig: &Rig<A>, args: &[&str]) -> Output {
+    output_of(&mut Command::new(program), rig, args).await
+}
+
+async fn output_of<A: Served>(program: &mut Command, rig: &Rig<A>, args: &[&str]) -> Output {
     let served = rig.server.serve().await.expect("it listens");
     let folder = TempDir::new().expect("a folder");
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, served.kubeconfig()).expect("a file");
-    let mut program = Command::new(program);
     let program = program.args(args).env("KUBECONFIG", kubeconfig);
     program.output().await.expect("it runs")
 }
@@ -119,4 +122,18 @@ async fn the_lack_of_a_policy_of_approvals_is_said_and_the_manifests_have_it_if_
     ] {
         assert_contains(&with_policy, &format!("kind: {kind}\n"));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_changes_in_some_states_only_is_named_as_one_that_waits() {
+    let first = |mills: &Mills| *mills.release.lock() = Some("1".to_owned());
+    let rig = Rig::<Mills>::prepared("old", first).await;
+    rig.until_ready("old", MillState::Running).await;
+    rig.kill().await;
+    let mut second = Command::new(env!("CARGO_BIN_EXE_mills"));
+    let preview = output_of(second.env("MILL_RELEASE", "2"), &rig, &["preview"]).await;
+    assert_contains(
+        &String::from_utf8_lossy(&preview.stdout),
+        "  ConfigMap default/old of Mill default/old would be changed, once its object is in a state for it (`changes_in`)\n",
+    );
 }
