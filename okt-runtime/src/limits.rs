@@ -42,6 +42,9 @@ use crate::cache::store::Store;
 /// How long an object may take for the move for which it has got a place, if its version changes meanwhile.
 const PENDING: Duration = Duration::from_secs(10);
 
+/// How long news are collected before a table is written for them: many objects begin to wait at a time.
+const SOON: Duration = Duration::from_millis(100);
+
 /// How often the tables are tended if nothing happens.
 const ROUTINE: Duration = Duration::from_secs(10);
 
@@ -152,7 +155,7 @@ impl<A: Application> Limits<A> {
         let tended = async {
             loop {
                 tokio::select! {
-                    () = self.news.notified() => {}
+                    () = self.news.notified() => sleep(SOON).await,
                     () = sleep(ROUTINE) => {}
                 }
                 self.forget_old();
