@@ -28,40 +28,6 @@ struct Book {
     /// The leaflets under work, and how often two jobs of one leaflet ran at once.
     at_work: BTreeSet<String>,
     overlaps: usize,
-    /// The requests that are not answered, by the id of the job, each with its replica.
-    open: BTreeMap<String, Vec<(usize, String)>>,
-    noted: usize,
-    twice: Vec<Twice>,
-}
-
-/// A job that two replicas had at work at the same time, from the second request on.
-#[derive(Clone, Debug)]
-pub(crate) struct Twice {
-    pub(crate) id: String,
-    /// The replica that had it before.
-    pub(crate) before: String,
-    pub(crate) from: Instant,
-    pub(crate) until: Option<Instant>,
-}
-
-/// A request that is not answered; the replica's process or its work may end before.
-struct Open {
-    press: Press,
-    id: String,
-    number: usize,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        let mut book = self.press.book();
-        if let Some(open) = book.open.get_mut(&self.id) {
-            open.retain(|(number, _)| *number != self.number);
-        }
-        let ends = book.twice.iter_mut().filter(|twice| twice.id == self.id);
-        for twice in ends {
-            twice.until.get_or_insert_with(Instant::now);
-        }
-    }
 }
 
 /// A request for a job.
@@ -125,35 +91,6 @@ impl Press {
         self.book().overlaps
     }
 
-    /// Returns the jobs that two replicas had at work at the same time.
-    pub(crate) fn twice(&self) -> Vec<Twice> {
-        self.book().twice.clone()
-    }
-
-    /// Notes a request until the result is dropped.
-    fn note(&self, id: &str, replica: &str) -> Open {
-        let mut book = self.book();
-        book.noted += 1;
-        let number = book.noted;
-        let open = book.open.entry(id.to_owned()).or_default();
-        let others = open.iter().filter(|(_, other)| other != replica);
-        let twice: Vec<_> = others
-            .map(|(_, other)| Twice {
-                id: id.to_owned(),
-                before: other.clone(),
-                from: Instant::now(),
-                until: None,
-            })
-            .collect();
-        open.push((number, replica.to_owned()));
-        book.twice.extend(twice);
-        Open {
-            press: self.clone(),
-            id: id.to_owned(),
-            number,
-        }
-    }
-
     /// Begins a job unless it began before; returns a channel that reports its end.
     fn begin(&self, id: &str, job: &Job) -> watch::Receiver<bool> {
         let mut book = self.book();
@@ -189,7 +126,6 @@ fn takes(job: &Job) -> Duration {
 }
 
 async fn print(State(press): State<Press>, Path(id): Path<String>, Json(job): Json<Job>) {
-    let _open = press.note(&id, &job.replica);
     let mut done = press.begin(&id, &job);
     // The sender is dropped only after it has sent.
     let _ = done.wait_for(|done| *done).await;

@@ -13,6 +13,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client, Config};
 use serde_json::json;
+use tracing::instrument::WithSubscriber;
+use tracing::subscriber::NoSubscriber;
 
 use super::process::{Processes, ServerProcess};
 use super::source::{self, ServerSource, on_path};
@@ -322,7 +324,8 @@ async fn finish(
 /// Waits until a started or restarted server is ready.
 async fn ready(client: &Client, processes: &mut Processes) -> Result<(), KubernetesError> {
     until("the server was not ready", processes, async || {
-        Ok(is_ready(client).await)
+        // kube reports each answer that is no yes as an error.
+        Ok(is_ready(client).with_subscriber(NoSubscriber::new()).await)
     })
     .await
 }
