@@ -1,6 +1,12 @@
 //! An HTTP server that nobody who reaches it can hold up: it limits its connections, and the time in which a request comes
 //! and an answer is read.
 //!
+//! | module | content |
+//! |---|---|
+//! | `connections` | limits the connections |
+//! | `tls/authority` | certificates that an authority signs, which several servers share |
+//! | `tls` | certificates of servers: from files that may be replaced, or made for this process |
+//!
 //! ```no_run
 //! use axum::Router;
 //!
@@ -14,6 +20,8 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod connections;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
