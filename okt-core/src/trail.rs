@@ -62,6 +62,23 @@ impl Trail {
         }
     }
 
+    /// Returns the trail with other names of its states.
+    #[must_use]
+    pub fn renamed(mut self, name: impl Fn(&str) -> String) -> Self {
+        for step in &mut self.steps {
+            match step {
+                TrailStep::State(state) => *state = name(state),
+                TrailStep::Loop { round, .. } => {
+                    for state in round {
+                        *state = name(state);
+                    }
+                }
+            }
+        }
+        self.bound();
+        self
+    }
+
     fn bound(&mut self) {
         while self.steps.len() > 1 && self.to_string().len() > LIMIT {
             self.steps.remove(0);

@@ -187,6 +187,10 @@ pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
 /// assert!(matches!(spec.lifecycle().0, Some(ServerState::Running)));
 /// ```
 ///
+/// `#[lifecycle(previous(v1alpha1::Server))]` names the version before this one, and derives how specs come from there and
+/// go back: with `was(size)`, `holds(stoves)` and `new` on fields, and `removed(color)` on the struct; or with `by_hand`,
+/// and both `From` of your own. `docs/versions.md` has all of it.
+///
 /// Mark a spec without such a field `#[lifecycle(none)]`: its operator runs a pass and stores no position.
 /// `#[lifecycle(crate(path))]` names the crate of the trait, by default `::okt`.
 #[proc_macro_derive(LifecycleSpec, attributes(lifecycle))]

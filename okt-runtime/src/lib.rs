@@ -124,4 +124,6 @@ pub mod __program {
 pub mod __private {
     pub use okt_core::__private::*;
     pub use okt_macros::LifecycleGraph;
+    pub use okt_wire::version::PreviousVersion;
+    pub use okt_wire::versions::previous;
 }

@@ -8,7 +8,7 @@
 // | module | content |
 // |---|---|
 // | `report`, `items`, `serde`, `options` | collects all errors; converts attributes to typed values with their spans |
-// | `attr`, `spec`, `request`, `resource`, `crates`, `model` | parses one attribute; `#[derive(LifecycleSpec)]`; `#[derive(Request)]`; what the spec of a resource lacks; `#[crates]`; the enum as declared |
+// | `attr`, `previous`, `spec`, `request`, `resource`, `crates`, `model` | parses one attribute; the version before a spec; `#[derive(LifecycleSpec)]`; `#[derive(Request)]`; what the spec of a resource lacks; `#[crates]`; the enum as declared |
 // | `shim`, `graph`, `check` | the attribute itself, which survives every error; the enum as `okt_core::Graph`; errors of the graph on their tokens |
 // | `expand`, `fallback` | the generated code; the code that is generated instead if there is an error |
 // | `rules`, `source`, `lock` | the page about each rule; the graphs in source files: found, checked, and reported in the words of rustc; the lock file of an operator's graphs |
@@ -35,6 +35,7 @@ mod fallback;
 
 mod expand;
 
+mod previous;
 mod request;
 mod spec;
 

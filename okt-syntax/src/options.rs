@@ -71,7 +71,12 @@ pub(crate) fn path(report: &mut ErrorReport, item: &Item) -> Option<Path> {
 }
 
 /// Returns the path in `word(path)`; reports anything else.
-fn path_of(report: &mut ErrorReport, item: &Item, word: &str, example: &str) -> Option<Path> {
+pub(crate) fn path_of(
+    report: &mut ErrorReport,
+    item: &Item,
+    word: &str,
+    example: &str,
+) -> Option<Path> {
     if let ItemContent::List { items, .. } = &item.content
         && let Ok(path) = Path::parse_mod_style.parse2(items.clone())
     {

@@ -10,6 +10,7 @@ use syn::{
 };
 
 use crate::items;
+use crate::previous::{self, Previous, idents};
 use crate::report::ErrorReport;
 
 /// Generates `impl LifecycleSpec for DatabaseSpec`.
@@ -17,13 +18,20 @@ use crate::report::ErrorReport;
 /// If there are two fields, it uses the first one, so that the second one causes only one error. Without a field it
 /// generates nothing.
 pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStream {
-    let Options { krate, none } = options(report, input);
+    let Options {
+        krate,
+        none,
+        previous,
+    } = options(report, input);
     let fields = match &input.data {
         Data::Struct(data) => &data.fields,
         Data::Enum(data) => return refuse(report, data.enum_token.span),
         Data::Union(data) => return refuse(report, data.union_token.span),
     };
     names_its_crates(report, input, &krate);
+    let (previous, conversions) = previous
+        .map(|previous| previous.expand(report, &krate, input, resource(input)))
+        .unwrap_or_default();
     let mut desired_fields = fields
         .members()
         .zip(fields)
@@ -36,7 +44,8 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
                     spell(&member)), "remove one of them",
             );
         }
-        return without(&krate, input, none);
+        let implementation = without(&krate, input, none, &previous);
+        return quote!(#implementation #conversions);
     }
     let Some((member, desired, (_, state))) = desired_fields.next() else {
         let spot = report.spot(input.ident.span());
@@ -46,38 +55,29 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
         );
         return in_place_of_the_field(&krate, input);
     };
-    for (_, _, (word, _)) in desired_fields {
-        let spot = report.spot(word.span());
-        report.error(
-            None,
-            spot,
-            format!(
-                "a second field of type `Desired<..>`, after `{}`",
-                spell(&member)
-            ),
-            "an object has one life, remove one",
-        );
-    }
+    let others = desired_fields.map(|(_, _, (word, _))| word.span());
+    refuse_others(report, &member, others);
     let lifecycle = quote!(&self.#member);
     let forget = quote!(self.#member = ::core::default::Default::default(););
-    implementation(
+    let implementation = implementation(
         &krate,
         input,
-        &quote!(#state),
-        &quote!(#desired),
+        (&quote!(#state), &quote!(#desired)),
         &lifecycle,
         &forget,
-    )
+        &previous,
+    );
+    quote!(#implementation #conversions)
 }
 
-/// Generates the `impl`: the states, the type of the desired state, and the bodies of the two methods.
+/// Generates the `impl`: the states, the type of the desired state, the bodies of two methods, and the previous version.
 fn implementation(
     krate: &Path,
     input: &DeriveInput,
-    state: &TokenStream,
-    desired: &TokenStream,
+    (state, desired): (&TokenStream, &TokenStream),
     lifecycle: &TokenStream,
     forget: &TokenStream,
+    previous: &TokenStream,
 ) -> TokenStream {
     let ident = &input.ident;
     let (impl_generics, generics, where_clause) = input.generics.split_for_impl();
@@ -93,22 +93,36 @@ fn implementation(
             fn forget_lifecycle(&mut self) {
                 #forget
             }
+
+            #previous
         }
     }
 }
 
+/// Reports all desired states but the first one.
+fn refuse_others(report: &mut ErrorReport, first: &Member, others: impl Iterator<Item = Span>) {
+    for other in others {
+        let spot = report.spot(other);
+        let why = format!(
+            "a second field of type `Desired<..>`, after `{}`",
+            spell(first)
+        );
+        report.error(None, spot, why, "an object has one life, remove one");
+    }
+}
+
 /// Generates the `impl` for a spec without a lifecycle.
-fn without(krate: &Path, input: &DeriveInput, none: Span) -> TokenStream {
+fn without(krate: &Path, input: &DeriveInput, none: Span, previous: &TokenStream) -> TokenStream {
     let state = quote_spanned!(none=> #krate::NoLifecycle);
     let desired = quote!(#krate::Desired<Self::State>);
     let lifecycle = quote!(<Self::State>::desired());
     implementation(
         krate,
         input,
-        &state,
-        &desired,
+        (&state, &desired),
         &lifecycle,
         &TokenStream::new(),
+        previous,
     )
 }
 
@@ -151,9 +165,9 @@ fn in_place_of_the_field(krate: &Path, input: &DeriveInput) -> TokenStream {
     implementation(
         krate,
         input,
-        &quote!(#state),
-        &desired,
+        (&quote!(#state), &desired),
         &lifecycle,
+        &TokenStream::new(),
         &TokenStream::new(),
     )
 }
@@ -199,6 +213,12 @@ pub(crate) fn is_without_lifecycle(input: &DeriveInput) -> bool {
     options.none.is_some()
 }
 
+/// Returns the name of the resource that kube generates.
+fn resource(input: &DeriveInput) -> Option<Ident> {
+    let named = |word| text_in_kube(&input.attrs, word)?.parse().ok();
+    named("struct").or_else(|| named("kind"))
+}
+
 /// Returns the name and the state enum of a type `Desired<DatabaseState>`, by any path.
 fn desired(ty: &Type) -> Option<(&Ident, &Type)> {
     generic(ty).filter(|(word, _)| *word == "Desired")
@@ -225,13 +245,18 @@ struct Options {
     krate: Path,
     /// The span of `none`: the spec has no lifecycle.
     none: Option<Span>,
+    /// The version before it.
+    previous: Option<Previous>,
 }
 
 fn options(report: &mut ErrorReport, input: &DeriveInput) -> Options {
     let mut read = Options {
         krate: parse_quote!(::okt),
         none: None,
+        previous: None,
     };
+    let (mut by_hand, mut removed, mut of_previous) = (false, Vec::new(), None);
+    let mut names_one = false;
     let attrs = input.attrs.iter();
     for attr in attrs.filter(|attr| attr.path().is_ident("lifecycle")) {
         for item in items::of_attribute(report, attr).unwrap_or_default() {
@@ -243,9 +268,44 @@ fn options(report: &mut ErrorReport, input: &DeriveInput) -> Options {
                     item.is_flag(report, "none");
                     read.none = Some(attr.path().span());
                 }
-                Some(_) | None => item.unknown(report, &["crate", "none"]),
+                Some("previous") => {
+                    names_one = true;
+                    let resource =
+                        crate::options::path_of(report, &item, "previous", "v1alpha1::Shop");
+                    read.previous = resource.map(|resource| Previous {
+                        resource,
+                        by_hand: false,
+                        removed: Vec::new(),
+                        is_desired: |ty| desired(ty).is_some(),
+                    });
+                }
+                Some("by_hand") => {
+                    by_hand = item.is_flag(report, "by_hand");
+                    of_previous = Some(item.spot);
+                }
+                Some("removed") => {
+                    removed.extend(idents(report, &item, "removed(size)").unwrap_or_default());
+                    of_previous = Some(item.spot);
+                }
+                Some(_) | None => {
+                    item.unknown(report, &["crate", "none", "previous", "by_hand", "removed"]);
+                }
             }
         }
+    }
+    let spot = of_previous.or_else(|| previous::of_any_field(report, input));
+    match (&mut read.previous, spot) {
+        (Some(previous), _) => {
+            previous.by_hand = by_hand;
+            previous.removed = removed;
+        }
+        (None, Some(spot)) if !names_one => report.error(
+            None,
+            spot,
+            "this says how the spec comes from that of the previous version, and there is none",
+            "add `#[lifecycle(previous(v1alpha1::Shop))]` to the struct, or remove it",
+        ),
+        (None, _) => {}
     }
     read
 }

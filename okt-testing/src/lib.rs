@@ -143,6 +143,7 @@
 // | `handlers`, `controllers` | arguments for handlers, made by hand; stand-ins for the controllers of a cluster |
 // | `lock` | compares an operator's graphs with its lock file |
 // | `rehearsal` | runs a lifecycle once undisturbed, and then once with each possible fault |
+// | `versions` | random objects of every version of a kind, converted to every other version and back |
 
 mod api;
 #[cfg(feature = "lifecycle")]
@@ -156,6 +157,8 @@ pub mod lock;
 
 #[cfg(feature = "lifecycle")]
 pub mod rehearsal;
+#[cfg(feature = "lifecycle")]
+pub mod versions;
 
 pub use api::{
     ApiServer, Backup, Chaos, Endpoint, EventKind, EventRecord, Fault, FeatureGate, Injected, Mark,

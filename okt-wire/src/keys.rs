@@ -9,6 +9,9 @@ pub const ABANDON_ANNOTATION: &str = "okt.dev/abandon";
 /// The annotation of a CRD that holds the graph as JSON (the format of [`okt_core::Graph::json`]).
 pub const GRAPH_ANNOTATION: &str = "okt.dev/graph";
 
+/// The annotation of an object that holds what other versions of its kind have, and the present one cannot hold.
+pub const KEPT_ANNOTATION: &str = "okt.dev/kept-for-versions";
+
 /// The name of the finalizer.
 pub const FINALIZER: &str = "okt.dev/lifecycle";
 

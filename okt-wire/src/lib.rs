@@ -6,8 +6,9 @@
 //! | `clock`, `texts`, `provider` | time, error messages, the crypto provider of TLS |
 //! | [`refusal`], [`limit`], [`api_timeout`], [`watch`] | requests: what a refusal means, how many there may be, how long an answer may take, watches that end their silence |
 //! | [`pruned`], [`digest`] | reads an object in one pass, without the parts that nobody wants; hashes |
-//! | [`limits`], [`cause`], [`desired`], [`sealed`], [`status`], [`annotations`], [`object`], [`scope`] | the parts of an object as types, and how long they may be |
+//! | [`limits`], [`cause`], [`desired`], [`sealed`], [`status`], [`annotations`], [`version`], [`object`], [`scope`] | the parts of an object as types, and how long they may be |
 //! | [`request`], [`window`], [`places`] | requests as types, and the trait of their arguments; a window of a calendar; the places of a limit |
+//! | [`versions`] | an object of one version of its kind as an object of another |
 //! | [`schema`] | the schema of a status, with the rules that the API server checks |
 //! | [`read`], [`parts`], [`revision`] | their conversion to the numbers of `okt_core` |
 //!
@@ -40,5 +41,7 @@ pub mod scope;
 pub mod sealed;
 pub mod status;
 pub mod texts;
+pub mod version;
+pub mod versions;
 pub mod watch;
 pub mod window;

@@ -14,6 +14,7 @@ use crate::desired::Desired;
 use crate::pruned::decode;
 use crate::sealed::Sealed;
 use crate::status::{Position, RecordedRequest, RecordedStep, Status};
+use crate::version::PreviousVersion;
 
 /// A spec with a lifecycle field; derive it with `#[derive(LifecycleSpec)]`.
 ///
@@ -44,6 +45,11 @@ pub trait LifecycleSpec {
 
     /// Resets the lifecycle field, where only the rest of the spec counts.
     fn forget_lifecycle(&mut self);
+
+    /// Returns the version of the kind before this one, as `#[lifecycle(previous = ..)]` names it.
+    fn previous() -> Option<PreviousVersion> {
+        None
+    }
 }
 
 /// A custom resource whose spec has a lifecycle field and whose status is a [`Status`] of the same states.

@@ -16,7 +16,7 @@ pub fn provider() -> Arc<CryptoProvider> {
     let chosen = rustls::crypto::ring::default_provider();
     #[cfg(not(any(feature = "ring", feature = "aws-lc-rs")))]
     let chosen = compile_error!(
-        "the features `reach` and `secure-metrics` need a crypto provider of rustls: add the feature `ring` or `aws-lc-rs` of `okt`, also with `openssl-tls`"
+        "the features `reach`, `secure-metrics` and `webhooks` need a crypto provider of rustls: add the feature `ring` or `aws-lc-rs` of `okt`, also with `openssl-tls`"
     );
     Arc::new(chosen)
 }

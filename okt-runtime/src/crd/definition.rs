@@ -1,13 +1,15 @@
 //! Builds the custom resource definition of an operator: the one that kube derives, with additions for the lifecycle.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceDefinition, CustomResourceDefinitionVersion,
-    JSON, JSONSchemaProps,
+    CustomResourceColumnDefinition, CustomResourceConversion, CustomResourceDefinition,
+    CustomResourceDefinitionVersion, JSON, JSONSchemaProps, ServiceReference, WebhookClientConfig,
+    WebhookConversion,
 };
 use okt_core::{Graph, Lifecycle};
-use okt_wire::desired::Desired;
 use okt_wire::keys::GRAPH_ANNOTATION;
-use okt_wire::object::{LifecycleObject, has_lifecycle};
+use okt_wire::object::LifecycleObject;
+use okt_wire::version::KindVersion;
+use okt_wire::versions::KindVersions;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
@@ -106,13 +108,25 @@ pub enum CrdError {
     },
     /// The CRD in use serves a version that the new one does not; serve it for another release.
     #[error(
-        "the CRD {name} in use serves the version {version}, which this operator does not know"
+        "the CRD {name} in use has the version {version}, which this operator does not know: name it with `#[lifecycle(previous(..))]`, or bring all objects to another version and let the CRD serve it no more"
     )]
     OtherVersion {
         /// The name of the CRD.
         name: String,
         /// The version of the CRD in use.
         version: String,
+    },
+    /// A version that `#[lifecycle(previous(..))]` names is none of this kind; name another one.
+    #[error(
+        "the version {version} of {kind} {what}: `#[lifecycle(previous(..))]` names another version of the same kind"
+    )]
+    VersionDiffers {
+        /// The kind of the resource.
+        kind: String,
+        /// The version.
+        version: String,
+        /// What is wrong with it.
+        what: String,
     },
     /// A field has another type in the CRD in use, so that no schema accepts both; rename it.
     #[error("the field {path} is of another type in the CRD in use; give it another name")]
@@ -149,10 +163,14 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 /// complete; the columns of `kubectl get`; the category `okt`; and the graph in the annotation [`GRAPH_ANNOTATION`].
 /// The graph's rules are part of the schema of [`Status`](crate::Status).
 ///
+/// It has all versions that `#[lifecycle(previous(..))]` names, and stores the one of this resource. Where their schemas
+/// differ, the API server asks the operator to convert objects.
+///
 /// # Errors
 ///
 /// [`CrdError`] if the declaration cannot work; only a change of the code helps.
 pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
+    let versions = KindVersions::of::<K>();
     let mut crd = K::crd();
     let kind = crd.spec.names.kind.clone();
     let extra = SchemaGenerator::default().into_root_schema_for::<K::Extra>();
@@ -174,21 +192,96 @@ pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
     if !categories.iter().any(|category| category == CATEGORY) {
         categories.push(CATEGORY.to_owned());
     }
-    for version in &mut crd.spec.versions {
+    let earlier = versions.all().iter().skip(1);
+    for version in earlier {
+        let other = (version.definition)();
+        is_same_kind(&crd, &other, version)?;
+        crd.spec.versions.extend(other.spec.versions);
+    }
+    for (version, declared) in crd.spec.versions.iter_mut().zip(versions.all()) {
+        version.storage = declared.name == K::version(&());
         let status = schema_mut(version, "status");
         complete(status.ok_or_else(|| CrdError::NoStatus { kind: kind.clone() })?);
-        if let Some(spec) = schema_mut(version, "spec") {
-            leave_lifecycle_unset::<K>(spec);
-        }
-        let columns = version.additional_printer_columns.get_or_insert_default();
-        let own = std::mem::take(columns);
-        let (mut before, age) = self::columns(has_lifecycle::<K>());
-        before.extend(own);
-        before.push(age);
-        *columns = before;
+        complete_version(version, declared);
+    }
+    if differ(&crd) {
+        crd.spec.conversion = Some(conversion(&crd));
     }
     check_size(&crd)?;
     Ok(crd)
+}
+
+/// Gives a version the columns of `kubectl get`, and leaves its desired state unset.
+fn complete_version(version: &mut CustomResourceDefinitionVersion, declared: &KindVersion) {
+    if let Some(spec) = schema_mut(version, "spec") {
+        leave_lifecycle_unset(spec, declared);
+    }
+    let columns = version.additional_printer_columns.get_or_insert_default();
+    let own = std::mem::take(columns);
+    let (mut before, age) = self::columns(!declared.graph.states.is_empty());
+    before.extend(own);
+    before.push(age);
+    *columns = before;
+}
+
+/// Checks that a version is one of the same kind, and is not there yet.
+fn is_same_kind(
+    crd: &CustomResourceDefinition,
+    other: &CustomResourceDefinition,
+    version: &KindVersion,
+) -> Result<(), CrdError> {
+    let (own, its) = (&crd.spec, &other.spec);
+    let what = if crd.metadata.name != other.metadata.name || own.names.kind != its.names.kind {
+        format!(
+            "is of {}",
+            other.metadata.name.as_deref().unwrap_or_default()
+        )
+    } else if own.scope != its.scope {
+        format!("is {}", its.scope)
+    } else if own.versions.iter().any(|it| it.name == version.name) {
+        "is there twice".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(CrdError::VersionDiffers {
+        kind: own.names.kind.clone(),
+        version: version.name.clone(),
+        what,
+    })
+}
+
+/// Returns whether versions differ in anything that a schema sees: then an object has to be converted.
+fn differ(crd: &CustomResourceDefinition) -> bool {
+    let schemas: Vec<_> = crd
+        .spec
+        .versions
+        .iter()
+        .map(|version| ["spec", "status"].map(|part| schema_of(version, part)))
+        .collect();
+    schemas.windows(2).any(|pair| pair[0] != pair[1])
+}
+
+/// Returns the conversion by the operator, at a Service that is named after the kind: programs name their own.
+fn conversion(crd: &CustomResourceDefinition) -> CustomResourceConversion {
+    let service = ServiceReference {
+        name: format!("{}-webhook", crd.spec.names.plural),
+        namespace: "default".to_owned(),
+        path: Some(format!(
+            "/convert/{}.{}",
+            crd.spec.names.plural, crd.spec.group
+        )),
+        port: Some(443),
+    };
+    CustomResourceConversion {
+        strategy: "Webhook".to_owned(),
+        webhook: Some(WebhookConversion {
+            client_config: Some(WebhookClientConfig {
+                service: Some(service),
+                ..WebhookClientConfig::default()
+            }),
+            conversion_review_versions: vec!["v1".to_owned()],
+        }),
+    }
 }
 
 /// Checks that an API server accepts a CRD of this size.
@@ -250,8 +343,8 @@ fn complete(status: &mut JSONSchemaProps) {
 /// Removes the defaults of lifecycle fields, so that an unset desired state has no field manager.
 ///
 /// With the default of `#[serde(default)]` the creator of every object would own an empty desired state.
-fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
-    let fields = serde_json::to_value(&*spec).map(|spec| lifecycle_fields::<K>(&spec));
+fn leave_lifecycle_unset(spec: &mut JSONSchemaProps, version: &KindVersion) {
+    let fields = serde_json::to_value(&*spec).map(|spec| lifecycle_fields(&spec, version));
     for name in fields.unwrap_or_default() {
         let field = spec
             .properties
@@ -267,12 +360,14 @@ fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
 pub fn lifecycle_field<K: LifecycleObject>() -> Option<String> {
     let crd = serde_json::to_value(K::crd()).ok()?;
     let spec = crd.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec")?;
-    lifecycle_fields::<K>(spec).into_iter().next()
+    lifecycle_fields(spec, &KindVersion::of::<K>())
+        .into_iter()
+        .next()
 }
 
 /// Returns the fields of a spec that hold a desired state.
-pub(crate) fn lifecycle_fields<K: LifecycleObject>(spec: &Value) -> Vec<String> {
-    let desired = SchemaGenerator::default().into_root_schema_for::<Desired<K::State>>();
+pub(crate) fn lifecycle_fields(spec: &Value, version: &KindVersion) -> Vec<String> {
+    let desired = (version.desired)();
     let fields = spec.get("properties").and_then(Value::as_object);
     fields
         .into_iter()

@@ -8,6 +8,8 @@ use okt_core::stored::{StoredGraph, Unread};
 use okt_wire::keys::GRAPH_ANNOTATION;
 use okt_wire::object::LifecycleObject;
 use okt_wire::schema::rules;
+use okt_wire::version::KindVersion;
+use okt_wire::versions::KindVersions;
 use serde_json::Value;
 
 use crate::crd::definition::{
@@ -87,11 +89,17 @@ pub fn crd_union<K: LifecycleObject>(
             new: clash.new,
         })?
     };
+    let versions = KindVersions::of::<K>();
+    let declared = |name: &str| versions.all().iter().find(|it| it.name == name);
     for version in &old.spec.versions {
         let same = |new: &&mut CustomResourceDefinitionVersion| new.name == version.name;
         match new.spec.versions.iter_mut().find(same) {
             Some(new) if is_adopted => keep(new, version),
-            Some(new) => join::<K>(new, version, &graph)?,
+            Some(new) => {
+                if let Some(declared) = declared(&version.name) {
+                    join(new, version, declared, &graph)?;
+                }
+            }
             None if version.served || is_stored(old, &version.name) => {
                 return Err(CrdError::OtherVersion {
                     name: name.to_owned(),
@@ -156,9 +164,10 @@ fn graph_of(crd: &CustomResourceDefinition) -> Result<StoredGraph, CrdError> {
 }
 
 /// Widens one version of the resource by the same version in use.
-fn join<K: LifecycleObject>(
+fn join(
     new: &mut CustomResourceDefinitionVersion,
     old: &CustomResourceDefinitionVersion,
+    declared: &KindVersion,
     graph: &StoredGraph,
 ) -> Result<(), CrdError> {
     let differs = |path: String| CrdError::FieldDiffers { path };
@@ -168,7 +177,7 @@ fn join<K: LifecycleObject>(
         put(new, "status", status);
     }
     if let (Some(mut spec), Some(old)) = (value_of(new, "spec"), value_of(old, "spec")) {
-        for field in lifecycle_fields::<K>(&spec) {
+        for field in lifecycle_fields(&spec, declared) {
             let path = format!("spec.{field}");
             let (own, old) = (&mut spec["properties"][&field], &old["properties"][&field]);
             if !old.is_null() {

@@ -173,7 +173,7 @@ fn a_definition_that_cannot_be_joined_is_reported_with_the_reason() {
         ),
         (
             other_version,
-            "the CRD brokers.demo.okt.dev in use serves the version v1alpha1, which this operator does not know",
+            "the CRD brokers.demo.okt.dev in use has the version v1alpha1, which this operator does not know: name it with `#[lifecycle(previous(..))]`, or bring all objects to another version and let the CRD serve it no more",
         ),
         (
             other_type,
