@@ -13,6 +13,7 @@ pub mod postgres;
 pub mod processes;
 pub mod queue;
 pub mod screen;
+pub mod tents;
 
 /// Logs to standard error with the filter in `RUST_LOG`; by default from level `info`.
 pub fn log_to_stderr() {

@@ -10,3 +10,5 @@ pub(crate) mod health;
 pub(crate) mod manifests;
 pub(crate) mod policy;
 pub(crate) mod rbac;
+#[cfg(feature = "cli")]
+pub(crate) mod webhooks;

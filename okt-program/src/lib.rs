@@ -5,6 +5,7 @@
 //! | `install` | the roles, policies and manifests that install it, its dashboard and its alerts |
 //! | `in_use` | the CRDs in use, for `crd --union` |
 //! | `preview` | what a release would do to the objects of a cluster |
+//! | `webhooks` | what the API server asks a program: to convert objects |
 //! | `program` | the command line: `run`, `preview`, `crd`, `rbac`, `manifests`, `graph`, `dashboards`, `health` |
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has what they need of this.
@@ -19,10 +20,12 @@ mod install;
 mod preview;
 #[cfg(feature = "cli")]
 mod program;
+#[cfg(feature = "webhooks")]
+mod webhooks;
 
 pub use install::policy::approval_policy;
 pub use install::rbac::{
-    Rbac, ServiceAccount, ServiceAccountError, lease_roles, metrics_roles, rbac,
+    Rbac, ServiceAccount, ServiceAccountError, lease_roles, metrics_roles, rbac, webhook_roles,
 };
 #[cfg(feature = "cli")]
 pub use program::{NoOptions, Program, main};

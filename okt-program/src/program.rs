@@ -30,7 +30,8 @@ use self::part::{Connecting, LimitedPart, ProgramPart, Running};
 use crate::in_use::InUse;
 use crate::install::alerts::{self, Monitored};
 use crate::install::manifests::Installation;
-use crate::install::rbac::{Rbac, ServiceAccount, lease_roles, metrics_roles};
+use crate::install::rbac::{Rbac, ServiceAccount, lease_roles, metrics_roles, webhook_roles};
+use crate::install::webhooks::WebhookService;
 use crate::install::{dashboards, health};
 
 /// Runs a program with one operator: reads the command line and executes its subcommand.
@@ -286,7 +287,13 @@ impl Operators {
                 print(&preview::printed(&found, &asked)?)?;
                 return Ok(preview::code(&found));
             }
-            OperatorCommand::Crd { union } => print(&self.definitions(union.as_deref())?),
+            OperatorCommand::Crd {
+                union,
+                service_account,
+            } => {
+                let account = service_account.map_or_else(own_account, Ok);
+                print(&self.definitions(union.as_deref(), account.ok().as_ref())?)
+            }
             OperatorCommand::Rbac {
                 namespace,
                 service_account,
@@ -305,8 +312,13 @@ impl Operators {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the CRDs as one YAML stream, each merged with the CRD in use.
-    fn definitions(&self, union: Option<&Path>) -> Result<String, String> {
+    /// Returns the CRDs as one YAML stream, each merged with the CRD in use; the webhooks are in the namespace of `account`.
+    fn definitions(
+        &self,
+        union: Option<&Path>,
+        account: Option<&ServiceAccount>,
+    ) -> Result<String, String> {
+        let webhook = account.map(|it| WebhookService::of(&own_name(), &it.namespace));
         let in_use = union.map(InUse::read).transpose()?;
         let names: Vec<_> = self.parts.iter().map(|part| part.crd_name()).collect();
         let olds = match &in_use {
@@ -315,7 +327,14 @@ impl Operators {
         };
         let parts = self.parts.iter().zip(olds);
         let crds = parts.flat_map(|(part, old)| match part.definitions(old) {
-            Ok(crds) => crds.iter().map(yaml).collect(),
+            Ok(mut crds) => {
+                if let Some(webhook) = &webhook {
+                    for crd in &mut crds {
+                        webhook.name_in(crd);
+                    }
+                }
+                crds.iter().map(yaml).collect()
+            }
             Err(error) => vec![Err(error)],
         });
         stream(crds)
@@ -336,7 +355,18 @@ impl Operators {
         let leases = account.map(|account| documents(&lease_roles(&own_name(), account)));
         let subject = account.filter(|_| secure);
         let metrics = subject.map(|account| documents(&metrics_roles(&own_name(), account)));
-        stream(roles.chain(leases).chain(metrics))
+        let webhooks = account.and_then(|account| {
+            let crds = self.converted();
+            (!crds.is_empty()).then(|| documents(&webhook_roles(&own_name(), &crds, account)))
+        });
+        stream(roles.chain(leases).chain(metrics).chain(webhooks))
+    }
+
+    /// Returns the names of the definitions whose objects this program converts.
+    fn converted(&self) -> Vec<&'static str> {
+        let parts = self.parts.iter().filter(|_| cfg!(feature = "webhooks"));
+        let converted = parts.filter(|part| part.is_converted());
+        converted.map(|part| part.crd_name()).collect()
     }
 
     /// Returns the manifests that install the program, in the order in which they are applied.
@@ -352,13 +382,15 @@ impl Operators {
             shards: asked.shards.to_string(),
             serves: cfg!(feature = "serve"),
             secure: asked.metrics_secure,
+            webhooks: (!self.converted().is_empty())
+                .then(|| WebhookService::of(&own_name(), &account.namespace)),
         };
         let mut documents = Vec::new();
         if lives_alone {
             documents.push(yaml(&installation.namespace()));
         }
         documents.push(yaml(&installation.service_account()));
-        documents.push(self.definitions(None));
+        documents.push(self.definitions(None, Some(&account)));
         documents.push(self.roles(&asked.namespace, Some(&account), asked.metrics_secure));
         if asked.policy {
             let policies = self.parts.iter().flat_map(|part| part.policies());
@@ -367,6 +399,7 @@ impl Operators {
         documents.push(yaml(&installation.deployment()));
         documents.extend(installation.disruption_budget().map(|it| yaml(&it)));
         documents.extend(installation.metrics_service().map(|it| yaml(&it)));
+        documents.extend(installation.webhook_service().map(|it| yaml(&it)));
         #[cfg(feature = "serve")]
         if asked.service_monitor {
             documents.push(yaml(&installation.service_monitor()));

@@ -18,6 +18,8 @@ pub use okt_telemetry::receivers::collector::Traces;
 pub use okt_view as view;
 pub use okt_wire::api_timeout::limit_answers;
 pub use okt_wire::limit::limit_requests;
+pub use okt_wire::version::{KindVersion, PreviousVersion};
+pub use okt_wire::versions::{ConversionError, KindVersions};
 
 pub use k8s_openapi;
 pub use kube;

@@ -9,6 +9,7 @@ mod press;
 mod record;
 mod replica;
 mod roll_out;
+mod tents;
 
 use std::time::{Duration, SystemTime};
 

@@ -222,6 +222,9 @@ impl Page {
         if let Some(graph) = operator.graph {
             self.row(&format!("{}: {}", operator.controller, graph.name));
             self.lifecycle(&of, graph);
+            if !graph.gates.is_empty() {
+                self.gates(&of);
+            }
         }
         self.row(&format!("{}: reconciliations", operator.controller));
         self.reconciliations(&of);
@@ -281,14 +284,15 @@ impl Page {
         ] {
             self.add(&panel);
         }
-        if !graph.gates.is_empty() {
-            let sum = |metric: &str| format!("sum by (gate, group) ({metric}{{{of}}})");
-            let gates = Panel::new("At the gates", "short", 12)
-                .about("Objects in the states of a gate, and those that wait before it.")
-                .query(sum("okt_gate_inside"), "{{gate}} {{group}} inside")
-                .query(sum("okt_gate_waiting"), "{{gate}} {{group}} waiting");
-            self.add(&gates);
-        }
+    }
+
+    fn gates(&mut self, of: &str) {
+        let sum = |metric: &str| format!("sum by (gate, group) ({metric}{{{of}}})");
+        let gates = Panel::new("At the gates", "short", 12)
+            .about("Objects in the states of a gate, and those that wait before it.")
+            .query(sum("okt_gate_inside"), "{{gate}} {{group}} inside")
+            .query(sum("okt_gate_waiting"), "{{gate}} {{group}} waiting");
+        self.add(&gates);
     }
 
     fn reconciliations(&mut self, of: &str) {

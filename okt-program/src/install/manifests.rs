@@ -7,6 +7,7 @@ use okt_runtime::__program::SHUTDOWN_LIMIT;
 use serde_json::{Value, json};
 
 use crate::install::rbac::ServiceAccount;
+use crate::install::webhooks::{WEBHOOKS_PORT, WebhookService};
 
 /// The time that a process takes to end, in addition to the shutdown limit.
 const ENDING: Duration = Duration::from_secs(10);
@@ -43,6 +44,8 @@ pub(crate) struct Installation<'a> {
     pub(crate) serves: bool,
     /// Whether the metrics are served over TLS, to those whom the API server permits.
     pub(crate) secure: bool,
+    /// The Service of the webhooks, if there are any.
+    pub(crate) webhooks: Option<WebhookService>,
 }
 
 impl Installation<'_> {
@@ -92,6 +95,27 @@ impl Installation<'_> {
                     "publishNotReadyAddresses": true,
                     "selector": self.labels(),
                     "ports": [{ "name": "metrics", "port": metrics_port(self.secure), "targetPort": "metrics" }],
+                },
+            })
+        })
+    }
+
+    /// Returns the Service by which the API server finds the webhooks.
+    pub(crate) fn webhook_service(&self) -> Option<Value> {
+        self.webhooks.as_ref().map(|service| {
+            json!({
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {
+                    "name": service.name,
+                    "namespace": service.namespace,
+                    "labels": self.labels(),
+                },
+                "spec": {
+                    // A replica that waits for its definition is not ready, and converts objects.
+                    "publishNotReadyAddresses": true,
+                    "selector": self.labels(),
+                    "ports": [{ "name": "webhooks", "port": 443, "targetPort": "webhooks" }],
                 },
             })
         })
@@ -160,6 +184,11 @@ impl Installation<'_> {
                 { "name": "metrics", "containerPort": metrics_port(self.secure) },
                 { "name": "health", "containerPort": HEALTH_PORT },
             ]);
+            if self.webhooks.is_some()
+                && let Some(ports) = container["ports"].as_array_mut()
+            {
+                ports.push(json!({ "name": "webhooks", "containerPort": WEBHOOKS_PORT }));
+            }
             container["livenessProbe"] = probe("/livez");
             container["readinessProbe"] = probe("/readyz");
         }

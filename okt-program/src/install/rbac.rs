@@ -96,6 +96,16 @@ impl Rbac {
             .collect()
     }
 
+    /// Adds other roles.
+    #[cfg(feature = "cli")]
+    pub(crate) fn add(&mut self, other: Self) {
+        self.cluster_roles.extend(other.cluster_roles);
+        self.roles.extend(other.roles);
+        self.cluster_role_bindings
+            .extend(other.cluster_role_bindings);
+        self.role_bindings.extend(other.role_bindings);
+    }
+
     fn grant(&mut self, name: &str, place: Option<&str>, rules: Vec<PolicyRule>) {
         match place {
             None => self.cluster_roles.push(ClusterRole {
@@ -290,6 +300,39 @@ pub fn metrics_roles(program: &str, account: &ServiceAccount) -> Rbac {
         ..PolicyRule::default()
     };
     rbac.grant(&format!("{program}:metrics-reader"), None, vec![read]);
+    rbac
+}
+
+/// Returns the role for the certificate of the webhooks of a program, in the namespace of its service account, the role
+/// that lets the definitions of these names trust it, and their bindings.
+///
+/// ```
+/// let roles = okt::webhook_roles("tents", &["tents.demo.okt.dev"], &"ops/tents".parse()?);
+/// assert_eq!(roles.roles[0].metadata.name.as_deref(), Some("tents:webhooks"));
+/// # Ok::<(), okt::ServiceAccountError>(())
+/// ```
+pub fn webhook_roles(program: &str, crds: &[&str], account: &ServiceAccount) -> Rbac {
+    let mut rbac = Rbac::default();
+    let name = format!("{program}:webhooks");
+    let own = |rule: PolicyRule, names: Vec<String>| PolicyRule {
+        resource_names: Some(names),
+        ..rule
+    };
+    let secret = vec![format!("{program}-webhook")];
+    let certificate = vec![
+        own(rule("", &["secrets"], &["list", "update"]), secret),
+        // The name of what does not exist yet cannot be permitted.
+        rule("", &["secrets"], &["create"]),
+    ];
+    rbac.grant(&name, Some(&account.namespace), certificate);
+    let definitions = rule(
+        "apiextensions.k8s.io",
+        &["customresourcedefinitions"],
+        &["list", "patch"],
+    );
+    let crds = crds.iter().map(ToString::to_string).collect();
+    rbac.grant(&name, None, vec![own(definitions, crds)]);
+    rbac.bind(account);
     rbac
 }
 

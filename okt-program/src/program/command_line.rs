@@ -47,6 +47,10 @@ pub(super) enum OperatorCommand {
         /// For one release of an upgrade: also take what the operator of this CRD writes; `-` reads standard input.
         #[arg(long, value_name = "OLD.YAML")]
         union: Option<PathBuf>,
+        /// As given to `manifests`: the API server finds the webhooks in its namespace.
+        #[cfg_attr(feature = "webhooks", arg(long, value_name = "NAMESPACE/NAME"))]
+        #[cfg_attr(not(feature = "webhooks"), arg(skip))]
+        service_account: Option<ServiceAccount>,
     },
     /// Print the roles: the least that `run` needs, and those of people who view or edit the objects.
     ///
@@ -292,6 +296,20 @@ pub(super) struct RunOptions {
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "HOST:PORT", env = "OKT_HEALTH_ADDRESS", value_parser = listen_address)]
     pub(super) health_address: Option<Listen>,
+    /// Serve the webhooks at this address, if a kind has several versions; empty for none [default: `:9443` in a pod, none
+    /// elsewhere]
+    #[cfg(feature = "webhooks")]
+    #[arg(long, value_name = "HOST:PORT", env = "OKT_WEBHOOK_ADDRESS", value_parser = listen_address)]
+    pub(super) webhook_address: Option<Listen>,
+    /// The directory of the certificate of the webhooks, in the files `tls.crt` and `tls.key`, which may be replaced, and
+    /// `ca.crt` for the definitions [default: a certificate in a Secret, which the replicas make and renew]
+    #[cfg(feature = "webhooks")]
+    #[arg(long, value_name = "DIRECTORY", env = "OKT_WEBHOOK_CERT_PATH")]
+    pub(super) webhook_cert_path: Option<PathBuf>,
+    /// How long a certificate of the webhooks is valid that the replicas make.
+    #[cfg(feature = "webhooks")]
+    #[arg(long, value_name = "TIME", env = "OKT_WEBHOOK_CERT_DURATION", default_value = "2160h", value_parser = certificate_duration)]
+    pub(super) webhook_cert_duration: Duration,
     /// Serve the map, a page that shows the objects on their graphs, at this address (e.g. `127.0.0.1:8090`) [default:
     /// none]
     #[cfg(feature = "map")]
@@ -400,6 +418,15 @@ fn duration(text: &str) -> Result<Duration, &'static str> {
     let why = "write a time such as `15s` or `2m`";
     let time: jiff::SignedDuration = text.parse().map_err(|_| why)?;
     Duration::try_from(time).map_err(|_| why)
+}
+
+#[cfg(feature = "webhooks")]
+fn certificate_duration(text: &str) -> Result<Duration, &'static str> {
+    let time = duration(text)?;
+    let is_sane = time >= Duration::from_secs(3) && time <= Duration::from_hours(24 * 400);
+    is_sane
+        .then_some(time)
+        .ok_or("a certificate is valid for 3 s to 400 days")
 }
 
 fn lease_duration(text: &str) -> Result<Duration, &'static str> {

@@ -25,6 +25,8 @@ use okt_view::Kind;
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::object::lifecycle_of;
 use okt_wire::texts::chain;
+#[cfg(feature = "webhooks")]
+use okt_wire::versions::KindVersions;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -59,6 +61,13 @@ pub(super) trait ProgramPart {
 
     /// Returns the admission policies of approvals.
     fn policies(&self) -> Vec<Value>;
+
+    /// Returns whether objects have to be converted between the versions of the kind.
+    fn is_converted(&self) -> bool;
+
+    /// Returns the versions of the kind.
+    #[cfg(feature = "webhooks")]
+    fn versions(&self) -> KindVersions;
 
     /// Returns the graphs that the application declares.
     fn graphs(&self) -> Vec<&'static Graph<'static>>;
@@ -141,6 +150,15 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
 
     fn policies(&self) -> Vec<Value> {
         approval_policy::<O::Application>()
+    }
+
+    fn is_converted(&self) -> bool {
+        crd::<ResourceOf<O>>().is_ok_and(|crd| crd.spec.conversion.is_some())
+    }
+
+    #[cfg(feature = "webhooks")]
+    fn versions(&self) -> KindVersions {
+        KindVersions::of::<ResourceOf<O>>()
     }
 
     fn graphs(&self) -> Vec<&'static Graph<'static>> {

@@ -10,7 +10,7 @@ use kube::Client;
 use super::command_line::PreviewOptions;
 use super::part::{LimitedPart, PartTask, Previewed};
 use super::run::{cannot_connect, cluster};
-use crate::install::rbac::{ServiceAccount, lease_roles};
+use crate::install::rbac::{ServiceAccount, lease_roles, webhook_roles};
 use crate::preview::{Preview, dry_run, text};
 
 /// The exit code if the release would change something.
@@ -31,6 +31,13 @@ pub(super) async fn preview(
     let found = Rc::new(RefCell::new(Vec::new()));
     // The replicas of all operators share their leases.
     let mut beside = lease_roles(program, &account);
+    if cfg!(feature = "webhooks") {
+        let converted = parts.iter().filter(|(part, _)| part.is_converted());
+        let crds: Vec<_> = converted.map(|(part, _)| part.crd_name()).collect();
+        if !crds.is_empty() {
+            beside.add(webhook_roles(program, &crds, &account));
+        }
+    }
     for (part, namespaces) in parts {
         let (client, record) = dry_run(&client);
         let previewed = Previewed {

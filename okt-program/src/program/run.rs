@@ -39,6 +39,10 @@ use super::logs;
 use super::part::{LimitedPart, OperatorLimits, PartTask, ProgramContext};
 #[cfg(feature = "serve")]
 use crate::install::manifests::{HEALTH_PORT, metrics_port};
+#[cfg(feature = "webhooks")]
+use crate::install::webhooks::{WEBHOOKS_PORT, WebhookService};
+#[cfg(feature = "webhooks")]
+use crate::webhooks::{ConvertedKind, Webhooks};
 
 /// Where a pod finds the namespace that it is in.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -82,6 +86,15 @@ pub(super) async fn run(
     .await?;
     #[cfg(feature = "map")]
     let _map = map(asked, &client, &parts).await?;
+    #[cfg(feature = "webhooks")]
+    let _webhooks = webhooks(asked, &client, &parts, &program).await?;
+    #[cfg(not(feature = "webhooks"))]
+    for (part, _) in parts.iter().filter(|(part, _)| part.is_converted()) {
+        tracing::warn!(
+            crd = part.crd_name(),
+            "its versions differ, and this program converts no objects: it is built without the feature `webhooks`"
+        );
+    }
     let stopping = CancellationToken::new();
     let replica_group = shares(asked)?
         .then(|| group(asked, &client, program))
@@ -246,6 +259,39 @@ async fn map(
     Ok(Some(AbortOnDropHandle::new(tokio::spawn(both))))
 }
 
+/// Serves the webhooks, until the result is dropped; none if no kind needs one.
+#[cfg(feature = "webhooks")]
+async fn webhooks(
+    asked: &RunOptions,
+    client: &Client,
+    parts: &[LimitedPart],
+    program: &str,
+) -> Result<Option<AbortOnDropHandle<()>>, String> {
+    let parts = parts.iter().filter(|(part, _)| part.is_converted());
+    let kinds = parts.map(|(part, _)| ConvertedKind {
+        crd: part.crd_name(),
+        versions: part.versions(),
+    });
+    let kinds: Vec<_> = kinds.collect();
+    let address = match asked.webhook_address {
+        Some(Listen(address)) => address,
+        None => is_in_pod().then_some(ListenAddress::All(WEBHOOKS_PORT)),
+    };
+    let Some(address) = address.filter(|_| !kinds.is_empty()) else {
+        return Ok(None);
+    };
+    let webhooks = Webhooks {
+        address,
+        certificate: asked.webhook_cert_path.clone(),
+        service: WebhookService::of(program, &own_namespace(asked, client)),
+        valid: asked.webhook_cert_duration,
+    };
+    let served = crate::webhooks::serve(webhooks, client.clone(), kinds).await;
+    let served = served
+        .map_err(|error| format!("{error}; see --webhook-address and --webhook-cert-path"))?;
+    Ok(Some(AbortOnDropHandle::new(tokio::spawn(served))))
+}
+
 /// Returns the exporter of traces, if the command line asks for one.
 #[cfg(feature = "otel")]
 fn traces(asked: &RunOptions, client: &Client, program: &str) -> Result<Option<Traces>, String> {
@@ -305,15 +351,17 @@ fn group(asked: &RunOptions, client: &Client, program: String) -> Result<Group, 
     if name.is_empty() || name.len() > 40 {
         return Err("cannot name the leases after this program: pass --lease-name NAME".to_owned());
     }
-    let of_pod = || std::fs::read_to_string(NAMESPACE_FILE).ok();
-    let namespace = asked
-        .lease_namespace
-        .clone()
-        .or_else(of_pod)
-        .unwrap_or_else(|| client.default_namespace().to_owned());
-    Ok(Group::new(name, namespace.trim())
+    Ok(Group::new(name, own_namespace(asked, client))
         .shards(asked.shards)
         .lease(asked.lease_duration))
+}
+
+/// Returns the namespace of what the replicas share.
+fn own_namespace(asked: &RunOptions, client: &Client) -> String {
+    let of_pod = || std::fs::read_to_string(NAMESPACE_FILE).ok();
+    let namespace = asked.lease_namespace.clone().or_else(of_pod);
+    let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+    namespace.trim().to_owned()
 }
 
 /// Completes at SIGTERM or Ctrl-C.

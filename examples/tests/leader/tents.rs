@@ -1,0 +1,208 @@
+//! Objects of three versions, converted by an operator that renews its certificates.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::{await_condition, conditions};
+use kube::{Api, Client, CustomResourceExt, Resource, ResourceExt};
+use okt_examples::tents::{v1, v1alpha1, v1beta1};
+use okt_testing::Kubernetes;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::time::{Instant, sleep};
+
+use crate::chaos::number;
+use crate::replica::Replica;
+use crate::{STAGE, until};
+
+/// How many tents there are.
+const TENTS: usize = 30;
+
+/// How often the certificate is renewed; `OKT_ROTATIONS` sets another number.
+const ROTATIONS: usize = 3;
+
+/// Returns the specs of all tents in a version, by name.
+async fn specs<K>(client: &Client) -> Result<BTreeMap<String, Value>, kube::Error>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    let kind = kube::core::ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &kind);
+    let all = api.list(&ListParams::default()).await?;
+    let specs = all
+        .items
+        .into_iter()
+        .map(|it| (it.name_any(), it.data["spec"].clone()));
+    Ok(specs.collect())
+}
+
+/// Creates a tent of the first version that stands, as its operator would have left it.
+async fn create(client: &Client, number: usize) {
+    let tents: Api<v1alpha1::Tent> = Api::default_namespaced(client.clone());
+    let name = format!("tent-{number:02}");
+    let tent = json!({
+        "apiVersion": "demo.okt.dev/v1alpha1", "kind": "Tent", "metadata": { "name": name },
+        "spec": { "size": 2, "site": format!("river/{number}"), "stoves": 1, "color": "red" },
+    });
+    let tent = serde_json::from_value(tent).expect("a tent");
+    tents
+        .create(&PostParams::default(), &tent)
+        .await
+        .expect("it is accepted");
+    let status = json!({ "status": { "lifecycle": {
+        "state": "Pitching", "transition": 1, "jumps": 0, "trail": ">Pitching>",
+        "history": [{ "transition": 1, "to": "Pitching", "cause": "New" }],
+    } } });
+    let parameters = PatchParams::default();
+    let written = tents
+        .patch_status(&name, &parameters, &Patch::Merge(status))
+        .await;
+    written.expect("it is accepted");
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+fn replica(kubernetes: &Kubernetes, name: &'static str, port: u16) -> Replica {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tents"));
+    program
+        .args(["run", "--leader-election", "--shards", "auto"])
+        .args(["--webhook-address", &format!("127.0.0.1:{port}")])
+        .args(["--webhook-cert-duration", "3s"]);
+    Replica::start_program(name, kubernetes.kubeconfig(), program)
+}
+
+async fn apply(client: &Client, crd: &CustomResourceDefinition) {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let parameters = PatchParams::apply("test").force();
+    let applied = crds
+        .patch(v1::Tent::crd_name(), &parameters, &Patch::Apply(crd))
+        .await;
+    applied.expect("it is accepted");
+    let established = conditions::is_crd_established();
+    let established = await_condition(crds, v1::Tent::crd_name(), established);
+    established.await.expect("it is established");
+}
+
+async fn tents<
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug,
+>(
+    client: &Client,
+) -> Vec<K> {
+    let api: Api<K> = Api::default_namespaced(client.clone());
+    api.list(&ListParams::default())
+        .await
+        .expect("a list")
+        .items
+}
+
+/// Lists all versions again and again: no request may fail.
+async fn lists_while_certificates_are_renewed(
+    client: &Client,
+    replica: &Replica,
+    first: &BTreeMap<String, Value>,
+) {
+    let (mut lists, begun) = (0, Instant::now());
+    let rotations = number("OKT_ROTATIONS", ROTATIONS);
+    while replica.lines("took the new certificate", begun).len() < rotations {
+        let oldest = specs::<v1alpha1::Tent>(client)
+            .await
+            .expect("v1alpha1 is served");
+        assert_eq!(oldest, *first);
+        specs::<v1beta1::Tent>(client)
+            .await
+            .expect("v1beta1 is served");
+        specs::<v1::Tent>(client).await.expect("v1 is served");
+        lists += 3;
+        sleep(Duration::from_millis(50)).await;
+    }
+    println!("{rotations} certificates, {lists} lists of {TENTS} tents, none refused");
+}
+
+/// Asks for another state, by the name that it has in the first version.
+async fn a_user_of_the_first_version_packs_one(client: &Client) {
+    let oldest: Api<v1alpha1::Tent> = Api::default_namespaced(client.clone());
+    let packed = Patch::Merge(json!({ "spec": { "lifecycle": { "state": "Packed" }, "size": 3 } }));
+    let patched = oldest
+        .patch("tent-00", &PatchParams::default(), &packed)
+        .await;
+    patched.expect("it is accepted");
+    let newest: Api<v1::Tent> = Api::default_namespaced(client.clone());
+    let stowed = until("the tent is stowed", async || {
+        let tent = newest.get("tent-00").await.expect("it is there");
+        let position = tent.status.as_ref()?.lifecycle.as_ref()?;
+        (position.state.known() == Some(v1::TentState::Stowed)).then_some(tent)
+    })
+    .await;
+    assert_eq!(stowed.spec.people, 3);
+    let seen = oldest.get("tent-00").await.expect("it is there");
+    let seen = serde_json::to_value(seen).expect("JSON");
+    assert_eq!(seen["status"]["lifecycle"]["state"], "Packed");
+    assert_eq!(seen["spec"]["color"], "red");
+}
+
+#[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
+async fn objects_of_all_versions_are_converted_while_certificates_are_renewed() {
+    let _stage = STAGE.lock().await;
+    let Some(kubernetes) = Kubernetes::start_or_skip("versions")
+        .await
+        .expect("a server")
+    else {
+        return;
+    };
+    let client = kubernetes.client();
+    apply(&client, &okt::crd::<v1alpha1::Tent>().expect("a CRD")).await;
+    for number in 0..TENTS {
+        create(&client, number).await;
+    }
+    let first = specs::<v1alpha1::Tent>(&client).await.expect("a list");
+    let ports = [free_port(), free_port()];
+    let replicas = [
+        replica(&kubernetes, "first", ports[0]),
+        replica(&kubernetes, "second", ports[1]),
+    ];
+    let mut crd = okt::crd::<v1::Tent>().expect("a CRD");
+    let webhook = crd
+        .spec
+        .conversion
+        .as_mut()
+        .and_then(|it| it.webhook.as_mut());
+    let config = webhook
+        .and_then(|it| it.client_config.as_mut())
+        .expect("a webhook");
+    config.service = None;
+    config.url = Some(format!(
+        "https://localhost:{}/convert/{}",
+        ports[0],
+        v1::Tent::crd_name()
+    ));
+    apply(&client, &crd).await;
+    until("the definition trusts the webhook", async || {
+        specs::<v1::Tent>(&client).await.ok()
+    })
+    .await;
+    lists_while_certificates_are_renewed(&client, &replicas[0], &first).await;
+    until("all tents stand", async || {
+        let all = tents::<v1::Tent>(&client).await;
+        let stands = |tent: &v1::Tent| {
+            let status = tent.status.as_ref()?;
+            status.lifecycle.as_ref()?.state.known()
+        };
+        all.iter()
+            .all(|it| stands(it) == Some(v1::TentState::Standing))
+            .then_some(())
+    })
+    .await;
+    a_user_of_the_first_version_packs_one(&client).await;
+    kubernetes.stop().await;
+}
