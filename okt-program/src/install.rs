@@ -1,5 +1,6 @@
 //! What installs an operator in a cluster: roles, policies, manifests, and what monitors it.
 
+pub(crate) mod account;
 #[cfg(feature = "cli")]
 pub(crate) mod alerts;
 #[cfg(feature = "cli")]

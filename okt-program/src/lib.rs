@@ -23,9 +23,8 @@ mod program;
 #[cfg(feature = "webhooks")]
 mod webhooks;
 
-pub use install::policy::approval_policy;
-pub use install::rbac::{
-    Rbac, ServiceAccount, ServiceAccountError, lease_roles, metrics_roles, rbac, webhook_roles,
-};
+pub use install::account::{ServiceAccount, ServiceAccountError};
+pub use install::policy::{approval_policy, status_policy, verb_policy};
+pub use install::rbac::{Rbac, lease_roles, metrics_roles, rbac, verb_roles, webhook_roles};
 #[cfg(feature = "cli")]
 pub use program::{NoOptions, Program, main};

@@ -43,8 +43,9 @@ pub(crate) use self::dry_run::{Record, dry_run};
 use self::owned::{Owned, OwnedChange};
 use self::places::{lost, moved, moved_by_change, revised};
 pub(crate) use self::report::text;
+use crate::install::account::ServiceAccount;
 use crate::install::policy::policy_name;
-use crate::install::rbac::{Rbac, ServiceAccount, rbac};
+use crate::install::rbac::{Rbac, rbac};
 
 /// What a release would do to the objects of one kind.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -25,12 +25,15 @@ use okt_telemetry::operators::controller;
 use okt_wire::texts::chain;
 use serde::Serialize;
 
-use self::command_line::{CommandLine, Manifests, Monitor, OperatorCommand, PrintFormat};
+use self::command_line::{
+    CommandLine, Manifests, Monitor, OperatorCommand, PolicyKind, PrintFormat,
+};
 use self::part::{Connecting, LimitedPart, ProgramPart, Running};
 use crate::in_use::InUse;
+use crate::install::account::ServiceAccount;
 use crate::install::alerts::{self, Monitored};
 use crate::install::manifests::Installation;
-use crate::install::rbac::{Rbac, ServiceAccount, lease_roles, metrics_roles, webhook_roles};
+use crate::install::rbac::{Rbac, lease_roles, metrics_roles, webhook_roles};
 use crate::install::webhooks::WebhookService;
 use crate::install::{dashboards, health};
 
@@ -291,23 +294,24 @@ impl Operators {
                 union,
                 service_account,
             } => {
-                let account = service_account.map_or_else(own_account, Ok);
-                print(&self.definitions(union.as_deref(), account.ok().as_ref())?)
+                let account = service_account.or_else(|| own_account().ok());
+                print(&self.definitions(union.as_deref(), account.as_ref())?)
             }
             OperatorCommand::Rbac {
                 namespace,
                 service_account,
                 metrics_secure,
-            } => print(&self.roles(&namespace, service_account.as_ref(), metrics_secure)?),
+                state_verbs,
+            } => {
+                let account = service_account.as_ref();
+                print(&self.roles(&namespace, account, (metrics_secure, state_verbs))?)
+            }
             OperatorCommand::Manifests(manifests) => print(&self.manifests(&manifests)?),
             OperatorCommand::Graph { format } => print(&self.graphs(format)),
             OperatorCommand::Dashboards { what, manifest } => {
                 print(&self.dashboards(what, manifest)?)
             }
-            OperatorCommand::Health => {
-                let kinds: Vec<_> = self.parts.iter().map(|part| part.kind()).collect();
-                print(&yaml(&health::config_map(&kinds))?)
-            }
+            OperatorCommand::Health => print(&self.health()?),
         }?;
         Ok(ExitCode::SUCCESS)
     }
@@ -345,7 +349,7 @@ impl Operators {
         &self,
         namespaces: &[String],
         account: Option<&ServiceAccount>,
-        secure: bool,
+        (secure, verbs): (bool, bool),
     ) -> Result<String, String> {
         let limit = self.limit(namespaces);
         let roles = self.parts.iter().map(|part| {
@@ -359,7 +363,15 @@ impl Operators {
             let crds = self.converted();
             (!crds.is_empty()).then(|| documents(&webhook_roles(&own_name(), &crds, account)))
         });
-        stream(roles.chain(leases).chain(metrics).chain(webhooks))
+        let verbs = self.parts.iter().filter(|_| verbs);
+        let verbs = verbs.map(|part| documents(&part.verb_roles()));
+        stream(
+            roles
+                .chain(leases)
+                .chain(metrics)
+                .chain(webhooks)
+                .chain(verbs),
+        )
     }
 
     /// Returns the names of the definitions whose objects this program converts.
@@ -391,11 +403,15 @@ impl Operators {
         }
         documents.push(yaml(&installation.service_account()));
         documents.push(self.definitions(None, Some(&account)));
-        documents.push(self.roles(&asked.namespace, Some(&account), asked.metrics_secure));
-        if asked.policy {
-            let policies = self.parts.iter().flat_map(|part| part.policies());
-            documents.extend(policies.map(|policy| yaml(&policy)));
-        }
+        let with = (
+            asked.metrics_secure,
+            asked.policy.contains(&PolicyKind::States),
+        );
+        documents.push(self.roles(&asked.namespace, Some(&account), with));
+        let kinds = asked.policy.iter();
+        let of_parts = kinds.flat_map(|kind| self.parts.iter().map(move |part| (kind, part)));
+        let policies = of_parts.flat_map(|(kind, part)| part.policies(*kind, &account));
+        documents.extend(policies.map(|policy| yaml(&policy)));
         documents.push(yaml(&installation.deployment()));
         documents.extend(installation.disruption_budget().map(|it| yaml(&it)));
         documents.extend(installation.metrics_service().map(|it| yaml(&it)));
@@ -405,6 +421,12 @@ impl Operators {
             documents.push(yaml(&installation.service_monitor()));
         }
         stream(documents.into_iter())
+    }
+
+    /// Returns the health check for Argo CD.
+    fn health(&self) -> Result<String, String> {
+        let kinds: Vec<_> = self.parts.iter().map(|part| part.kind()).collect();
+        yaml(&health::config_map(&kinds))
     }
 
     /// Returns all graphs in this format.

@@ -24,7 +24,7 @@ use order::Order;
 /// What must not grow.
 mod limits {
     /// Lines of code in the `src` of the published crates.
-    pub(crate) const PRODUCT: usize = 88_000;
+    pub(crate) const PRODUCT: usize = 88_300;
     /// Lines of code of all tests and benches.
     pub(crate) const TESTS: usize = 81_300;
     /// Types whose name another type has, in percent.

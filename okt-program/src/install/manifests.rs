@@ -6,7 +6,7 @@ use std::time::Duration;
 use okt_runtime::__program::SHUTDOWN_LIMIT;
 use serde_json::{Value, json};
 
-use crate::install::rbac::ServiceAccount;
+use crate::install::account::ServiceAccount;
 use crate::install::webhooks::{WEBHOOKS_PORT, WebhookService};
 
 /// The time that a process takes to end, in addition to the shutdown limit.

@@ -1,7 +1,6 @@
 //! The roles: the minimum that an operator needs, and roles for the users of its kind.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::str::FromStr;
 
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
@@ -12,9 +11,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use okt_core::Lifecycle;
-use okt_runtime::__program::{ResourceKind, ServedKind, WatchedKinds, is_label};
+use okt_runtime::__program::{ResourceKind, ServedKind, WatchedKinds};
 use okt_runtime::{Application, OperatorError, Requests, StateOf, Watches};
 
+use super::account::ServiceAccount;
 use super::policy;
 
 /// The API group of roles.
@@ -22,46 +22,6 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// The namespace of the events about cluster-scoped objects.
 const EVENTS_OF_CLUSTER_SCOPED: &str = "default";
-
-/// The service account that an operator runs as; parses from `NAMESPACE/NAME`.
-///
-/// ```
-/// use okt::ServiceAccount;
-///
-/// let account: ServiceAccount = "ops/databases".parse()?;
-/// assert_eq!((&*account.namespace, &*account.name), ("ops", "databases"));
-/// assert!("databases".parse::<ServiceAccount>().is_err());
-/// # Ok::<(), okt::ServiceAccountError>(())
-/// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ServiceAccount {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
-/// An error for a text that is no service account; correct the text.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "a service account is written NAMESPACE/NAME, in lower case letters, digits, `-`, and in its name `.`"
-)]
-pub struct ServiceAccountError;
-
-impl FromStr for ServiceAccount {
-    type Err = ServiceAccountError;
-
-    fn from_str(text: &str) -> Result<Self, ServiceAccountError> {
-        let (namespace, name) = text.split_once('/').ok_or(ServiceAccountError)?;
-        if !is_label(namespace) || name.len() > 253 || !name.split('.').all(is_label) {
-            return Err(ServiceAccountError);
-        }
-        Ok(Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        })
-    }
-}
 
 /// The roles of an operator and of the users of its kind, as [`rbac`] returns them.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -300,6 +260,36 @@ pub fn metrics_roles(program: &str, account: &ServiceAccount) -> Rbac {
         ..PolicyRule::default()
     };
     rbac.grant(&format!("{program}:metrics-reader"), None, vec![read]);
+    rbac
+}
+
+/// Returns the roles for the verbs that [`verb_policy`](crate::verb_policy) asks for: `<plural>.<group>:use` may ask for
+/// every state and visit, `:operate` may also pause and abandon. Bind them beside `:edit`; a role of your own may have
+/// some of the verbs. Nothing for an application without a lifecycle.
+///
+/// ```no_run
+/// # fn example<A: okt::Application>() {
+/// for role in okt::verb_roles::<A>().cluster_roles {
+///     println!("{:?}", role.metadata.name);
+/// }
+/// # }
+/// ```
+pub fn verb_roles<A: Application>() -> Rbac {
+    let mut rbac = Rbac::default();
+    let (plural, group) = (A::Resource::plural(&()), A::Resource::group(&()));
+    let states: Vec<_> = policy::verbs(StateOf::<A>::GRAPH).collect();
+    if states.is_empty() {
+        return rbac;
+    }
+    for (name, more) in [("use", &[][..]), ("operate", &["pause", "abandon"])] {
+        let verbs: Vec<_> = states
+            .iter()
+            .map(String::as_str)
+            .chain(more.iter().copied())
+            .collect();
+        let rules = vec![rule(&group, &[&plural], &verbs)];
+        rbac.grant(&format!("{}:{name}", A::Resource::crd_name()), None, rules);
+    }
     rbac
 }
 

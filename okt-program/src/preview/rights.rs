@@ -12,7 +12,8 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use okt_wire::texts::api_message;
 
-use crate::install::rbac::{Rbac, ServiceAccount};
+use crate::install::account::ServiceAccount;
+use crate::install::rbac::Rbac;
 
 /// How many questions are asked at once.
 const CONCURRENT: usize = 8;

@@ -15,7 +15,7 @@ use tracing_subscriber::EnvFilter;
 #[cfg(feature = "logs")]
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::install::rbac::ServiceAccount;
+use crate::install::account::ServiceAccount;
 
 /// Runs the operator, or prints what installs it.
 #[derive(Parser)]
@@ -67,6 +67,9 @@ pub(super) enum OperatorCommand {
         #[cfg_attr(feature = "secure-metrics", arg(long, requires = "service_account"))]
         #[cfg_attr(not(feature = "secure-metrics"), arg(skip))]
         metrics_secure: bool,
+        /// As given to `manifests`: also print the roles for the verbs of states.
+        #[arg(long)]
+        state_verbs: bool,
     },
     /// Print all objects that install the operator: `manifests --image IMAGE | kubectl apply --server-side -f -`.
     ///
@@ -141,6 +144,18 @@ pub(super) enum PrintFormat {
     Json,
 }
 
+/// A kind of admission policy.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum PolicyKind {
+    /// It takes the verb `approve` to approve a plan.
+    Approvals,
+    /// It takes a verb to ask for a state (`go-stopped`), a visit (`visit-servicing`), a pause (`pause`) or an abandonment
+    /// (`abandon`).
+    States,
+    /// Only the service account of the operator writes statuses.
+    Status,
+}
+
 /// The options of `manifests`.
 #[derive(Args)]
 pub(super) struct Manifests {
@@ -161,9 +176,17 @@ pub(super) struct Manifests {
     #[cfg(feature = "serve")]
     #[arg(long)]
     pub(super) service_monitor: bool,
-    /// Also print the admission policies by which only those approve plans who have the verb `approve`.
-    #[arg(long)]
-    pub(super) policy: bool,
+    /// Also print admission policies, and the roles with the verbs that they ask for.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHICH",
+        value_delimiter = ',',
+        num_args = 0..,
+        require_equals = true,
+        default_missing_value = "approvals"
+    )]
+    pub(super) policy: Vec<PolicyKind>,
     /// As given to `run`: how many replicas act at the same time.
     #[arg(long, value_name = "auto|NUMBER", default_value = "1", value_parser = shards)]
     pub(super) shards: Shards,

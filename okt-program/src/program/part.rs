@@ -30,8 +30,10 @@ use okt_wire::versions::KindVersions;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::install::policy::approval_policy;
-use crate::install::rbac::{Rbac, ServiceAccount, rbac};
+use super::command_line::PolicyKind;
+use crate::install::account::ServiceAccount;
+use crate::install::policy::{approval_policy, status_policy, verb_policy};
+use crate::install::rbac::{Rbac, rbac, verb_roles};
 use crate::preview::{Preview, Record, preview};
 
 /// An operator or a subcommand that runs; an error is a message.
@@ -59,8 +61,11 @@ pub(super) trait ProgramPart {
         account: Option<&ServiceAccount>,
     ) -> Result<Rbac, String>;
 
-    /// Returns the admission policies of approvals.
-    fn policies(&self) -> Vec<Value>;
+    /// Returns the admission policies of a kind, for an operator that runs as this account.
+    fn policies(&self, kind: PolicyKind, account: &ServiceAccount) -> Vec<Value>;
+
+    /// Returns the roles for the verbs of states.
+    fn verb_roles(&self) -> Rbac;
 
     /// Returns whether objects have to be converted between the versions of the kind.
     fn is_converted(&self) -> bool;
@@ -148,8 +153,16 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
         rbac::<O::Application>(namespaces, account).map_err(|error| chain(&error))
     }
 
-    fn policies(&self) -> Vec<Value> {
-        approval_policy::<O::Application>()
+    fn policies(&self, kind: PolicyKind, account: &ServiceAccount) -> Vec<Value> {
+        match kind {
+            PolicyKind::Approvals => approval_policy::<O::Application>(),
+            PolicyKind::States => verb_policy::<O::Application>(),
+            PolicyKind::Status => status_policy::<O::Application>(account),
+        }
+    }
+
+    fn verb_roles(&self) -> Rbac {
+        verb_roles::<O::Application>()
     }
 
     fn is_converted(&self) -> bool {

@@ -10,7 +10,8 @@ use kube::Client;
 use super::command_line::PreviewOptions;
 use super::part::{LimitedPart, PartTask, Previewed};
 use super::run::{cannot_connect, cluster};
-use crate::install::rbac::{ServiceAccount, lease_roles, webhook_roles};
+use crate::install::account::ServiceAccount;
+use crate::install::rbac::{lease_roles, webhook_roles};
 use crate::preview::{Preview, dry_run, text};
 
 /// The exit code if the release would change something.

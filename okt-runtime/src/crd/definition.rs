@@ -204,6 +204,7 @@ pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
         complete(status.ok_or_else(|| CrdError::NoStatus { kind: kind.clone() })?);
         complete_version(version, declared);
     }
+    crd.spec.versions.iter_mut().for_each(leave_out_formats);
     if differ(&crd) {
         crd.spec.conversion = Some(conversion(&crd));
     }
@@ -222,6 +223,49 @@ fn complete_version(version: &mut CustomResourceDefinitionVersion, declared: &Ki
     before.extend(own);
     before.push(age);
     *columns = before;
+}
+
+/// Removes the formats of integers that only Rust has: an API server warns of each, and does nothing about them.
+pub(crate) fn leave_out_formats(version: &mut CustomResourceDefinitionVersion) {
+    let schema = version
+        .schema
+        .as_mut()
+        .and_then(|it| it.open_api_v3_schema.as_mut());
+    let Some(schema) = schema else { return };
+    if let Ok(mut value) = serde_json::to_value(&*schema) {
+        leave_out_formats_of(&mut value);
+        if let Ok(plain) = serde_json::from_value(value) {
+            *schema = plain;
+        }
+    }
+}
+
+fn leave_out_formats_of(schema: &mut Value) {
+    let Some(keywords) = schema.as_object_mut() else {
+        return;
+    };
+    let is_of_rust = |format: &str| {
+        format.starts_with("uint") || matches!(format, "int" | "int8" | "int16" | "int128")
+    };
+    if keywords
+        .get("format")
+        .and_then(Value::as_str)
+        .is_some_and(is_of_rust)
+    {
+        keywords.remove("format");
+    }
+    for (keyword, value) in keywords {
+        match (keyword.as_str(), value) {
+            ("properties", Value::Object(fields)) => {
+                fields.values_mut().for_each(leave_out_formats_of);
+            }
+            ("items" | "additionalProperties" | "not", inner) => leave_out_formats_of(inner),
+            ("allOf" | "anyOf" | "oneOf", Value::Array(inner)) => {
+                inner.iter_mut().for_each(leave_out_formats_of);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Checks that a version is one of the same kind, and is not there yet.

@@ -13,7 +13,8 @@ use okt_wire::versions::KindVersions;
 use serde_json::Value;
 
 use crate::crd::definition::{
-    CrdError, check_size, crd, graph_text, lifecycle_fields, schema_mut, schema_of,
+    CrdError, check_size, crd, graph_text, leave_out_formats, lifecycle_fields, schema_mut,
+    schema_of,
 };
 use crate::crd::widen::{keep_fields, widen};
 
@@ -113,6 +114,7 @@ pub fn crd_union<K: LifecycleObject>(
         .annotations
         .get_or_insert_default()
         .insert(GRAPH_ANNOTATION.to_owned(), graph.text());
+    new.spec.versions.iter_mut().for_each(leave_out_formats);
     check_size(&new)?;
     Ok(new)
 }

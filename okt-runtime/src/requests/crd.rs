@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use crate::crd::definition::CrdError;
+use crate::crd::definition::{CrdError, leave_out_formats};
 use crate::resources::ResourceKind;
 
 /// The longest name of a schedule, as a `CronJob` has it.
@@ -201,10 +201,13 @@ fn definition<A: Request>(
             }],
         },
     });
-    serde_json::from_value(crd).map_err(|error| CrdError::NoSchema {
+    let no_schema = |error: serde_json::Error| CrdError::NoSchema {
         kind: kind.to_owned(),
         why: error.to_string(),
-    })
+    };
+    let mut crd: CustomResourceDefinition = serde_json::from_value(crd).map_err(no_schema)?;
+    crd.spec.versions.iter_mut().for_each(leave_out_formats);
+    Ok(crd)
 }
 
 /// Returns the name of the state that serves requests.

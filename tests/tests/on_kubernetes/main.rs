@@ -20,8 +20,11 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
 
 use futures::FutureExt;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use okt::crd;
@@ -104,6 +107,13 @@ impl<A: Served> Scene<A> {
 
 /// Deletes the CRDs of these tests with all their objects, whose operators have ended.
 async fn clean(client: &Client) {
+    let (listing, now) = (ListParams::default(), DeleteParams::default());
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    let gone = bindings.delete_collection(&now, &listing).await;
+    gone.expect("no binding of a policy is left");
+    let gone = policies.delete_collection(&now, &listing).await;
+    gone.expect("no policy is left");
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let all = crds.list(&ListParams::default()).await.expect("a list");
     for crd in all

@@ -1,9 +1,11 @@
-//! The printed policy of approvals on a real API server.
+//! The printed policies on a real API server.
 
+use expect_test::expect;
+use k8s_openapi::NamespaceResourceScope;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
-use kube::{Api, Client};
-use okt_tests::{Mill, Mills, assert_contains, until};
+use kube::{Api, Client, Resource};
+use okt_tests::{Database, Databases, Mill, Mills, assert_contains, until};
 use serde_json::{Value, json};
 
 use crate::{SERVER, on_kubernetes};
@@ -23,8 +25,11 @@ async fn apply(client: &Client, object: &Value) {
     applied.unwrap_or_else(|error| panic!("{name}: {error}"));
 }
 
-/// Binds roles to a user, and returns the mills as that user sees them.
-async fn mills_of(client: &Client, user: &str, roles: &[&str]) -> Api<Mill> {
+/// Binds roles to a user, and returns the objects of a kind as that user sees them.
+async fn objects_of<K>(client: &Client, user: &str, roles: &[&str]) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
     for role in roles {
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -79,9 +84,9 @@ async fn who_may_edit_but_not_approve_is_refused_by_the_printed_policy() {
         cluster.create_with("m", json!({ "version": "1" })).await;
         let role = |name: &str| format!("mills.demo.okt.dev:{name}");
         let (view, edit, approve) = (role("view"), role("edit"), role("approve"));
-        let editor = mills_of(client, "edda", &[&view, &edit]).await;
-        let approver = mills_of(client, "anna", &[&view, &edit, &approve]).await;
-        let operator = mills_of(client, "operator", &[&role("operator")]).await;
+        let editor: Api<Mill> = objects_of(client, "edda", &[&view, &edit]).await;
+        let approver: Api<Mill> = objects_of(client, "anna", &[&view, &edit, &approve]).await;
+        let operator: Api<Mill> = objects_of(client, "operator", &[&role("operator")]).await;
         let (now, patching) = (PostParams::default(), PatchParams::default());
 
         // The server takes some seconds to enforce a policy.
@@ -125,6 +130,189 @@ async fn who_may_edit_but_not_approve_is_refused_by_the_printed_policy() {
         let finalizer = Patch::Merge(finalizer);
         let written = operator.patch("m", &patching, &finalizer).await;
         written.expect("a finalizer");
+    })
+    .await;
+}
+
+/// The name of the account of the operator, as the API server knows it.
+const OPERATOR: &str = "system:serviceaccount:ops:databases";
+
+/// Tries writes of a database as a user, without storing any; returns a line for each: what, and the answer.
+async fn tried(databases: &Api<Database>, user: &str) -> String {
+    let (create, patch) = (
+        PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        },
+        PatchParams::default().dry_run(),
+    );
+    let mut lines = String::new();
+    let mut note = |what: &str, answer: kube::Result<Database>| {
+        let answer = match answer {
+            Ok(_) => "may".to_owned(),
+            Err(kube::Error::Api(status)) => status.message,
+            Err(error) => error.to_string(),
+        };
+        lines.push_str(&format!("{user}: {what}: {answer}\n"));
+    };
+    for (what, lifecycle) in [
+        ("creates", json!({})),
+        ("creates an ended one", json!({ "state": "End" })),
+    ] {
+        let new = json!({
+            "apiVersion": "demo.okt.dev/v1", "kind": "Database", "metadata": { "name": "new" },
+            "spec": { "storage": "1Gi", "lifecycle": lifecycle },
+        });
+        let new = serde_json::from_value(new).expect("a database");
+        note(what, databases.create(&create, &new).await);
+    }
+    let annotated = |key: &str| json!({ "metadata": { "annotations": { key: "true" } } });
+    for (what, change) in [
+        (
+            "changes the storage",
+            json!({ "spec": { "storage": "2Gi" } }),
+        ),
+        (
+            "asks for End",
+            json!({ "spec": { "lifecycle": { "state": "End" } } }),
+        ),
+        (
+            "asks again",
+            json!({ "spec": { "lifecycle": { "request": "again" } } }),
+        ),
+        (
+            "visits Servicing",
+            json!({ "spec": { "lifecycle": { "visit": { "state": "Servicing", "request": "a" } } } }),
+        ),
+        ("pauses", annotated("okt.dev/paused")),
+        ("abandons", annotated("okt.dev/abandon")),
+    ] {
+        note(
+            what,
+            databases.patch("d", &patch, &Patch::Merge(change)).await,
+        );
+    }
+    let status = Patch::Merge(json!({ "status": { "observedGeneration": 1 } }));
+    note(
+        "writes the status",
+        databases.patch_status("d", &patch, &status).await,
+    );
+    lines
+}
+
+/// Applies the printed roles and policies of databases.
+async fn apply_roles_and_policies(client: &Client) {
+    let roles = okt::rbac::<Databases>(&[""; 0], None).expect("roles");
+    let (roles, verbs) = (roles.objects(), okt::verb_roles::<Databases>().objects());
+    let account = "ops/databases".parse().expect("an account");
+    let policies = [
+        okt::verb_policy::<Databases>(),
+        okt::status_policy::<Databases>(&account),
+    ];
+    let objects = [roles.expect("JSON"), verbs.expect("JSON")];
+    for object in objects.iter().chain(&policies).flatten() {
+        apply(client, object).await;
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
+async fn users_may_do_what_their_roles_say_and_are_told_which_verb_they_lack() {
+    on_kubernetes("the policies of verbs", async |place| {
+        let client = &place.client;
+        let cluster: okt_tests::Cluster<Databases> = place.cluster();
+        cluster.define(okt::crd::<Database>().expect("a CRD")).await;
+        cluster.create_with("d", json!({ "storage": "1Gi" })).await;
+        apply_roles_and_policies(client).await;
+        // In this order: the last one is known last.
+        let users = [
+            ("edda", &["view", "edit"][..]),
+            ("ursula", &["use", "view", "edit"]),
+            ("olga", &["operate", "view", "edit"]),
+            ("root", &["cluster-admin"]),
+            (OPERATOR, &["operator"]),
+        ];
+        let mut all = String::new();
+        for (user, names) in users {
+            let names = names.iter().map(|name| match *name {
+                "cluster-admin" => (*name).to_owned(),
+                name => format!("databases.demo.okt.dev:{name}"),
+            });
+            let names: Vec<String> = names.collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let databases: Api<Database> = objects_of(client, user, &names).await;
+            let trial = PatchParams::default().dry_run();
+            let change = async |change: Value| {
+                let changed = databases.patch("d", &trial, &Patch::Merge(change)).await;
+                changed.is_ok()
+            };
+            until("the roles are known", async || {
+                change(json!({ "metadata": { "labels": { "a": "b" } } })).await
+            })
+            .await;
+            if user == "edda" {
+                let end = json!({ "spec": { "lifecycle": { "state": "End" } } });
+                until("the policy is enforced", async || {
+                    !change(end.clone()).await
+                })
+                .await;
+            }
+            if user == "root" {
+                let status = Patch::Merge(json!({ "status": { "observedGeneration": 1 } }));
+                until("the policy is enforced", async || {
+                    databases.patch_status("d", &trial, &status).await.is_err()
+                })
+                .await;
+            }
+            all.push_str(&tried(&databases, user).await);
+        }
+        expect![[r#"
+            edda: creates: may
+            edda: creates an ended one: databases.demo.okt.dev "new" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to ask for End, you need the verb `go-end` on databases.demo.okt.dev
+            edda: changes the storage: may
+            edda: asks for End: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to ask for End, you need the verb `go-end` on databases.demo.okt.dev
+            edda: asks again: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to ask for Running, you need the verb `go-running` on databases.demo.okt.dev
+            edda: visits Servicing: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to ask for a visit to Servicing, you need the verb `visit-servicing` on databases.demo.okt.dev
+            edda: pauses: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to pause an object, or to let it go on, you need the verb `pause` on databases.demo.okt.dev
+            edda: abandons: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to abandon an object, you need the verb `abandon` on databases.demo.okt.dev
+            edda: writes the status: databases.demo.okt.dev "d" is forbidden: User "edda" cannot patch resource "databases/status" in API group "demo.okt.dev" in the namespace "default"
+            ursula: creates: may
+            ursula: creates an ended one: may
+            ursula: changes the storage: may
+            ursula: asks for End: may
+            ursula: asks again: may
+            ursula: visits Servicing: may
+            ursula: pauses: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to pause an object, or to let it go on, you need the verb `pause` on databases.demo.okt.dev
+            ursula: abandons: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to abandon an object, you need the verb `abandon` on databases.demo.okt.dev
+            ursula: writes the status: databases.demo.okt.dev "d" is forbidden: User "ursula" cannot patch resource "databases/status" in API group "demo.okt.dev" in the namespace "default"
+            olga: creates: may
+            olga: creates an ended one: may
+            olga: changes the storage: may
+            olga: asks for End: may
+            olga: asks again: may
+            olga: visits Servicing: may
+            olga: pauses: may
+            olga: abandons: may
+            olga: writes the status: databases.demo.okt.dev "d" is forbidden: User "olga" cannot patch resource "databases/status" in API group "demo.okt.dev" in the namespace "default"
+            root: creates: may
+            root: creates an ended one: may
+            root: changes the storage: may
+            root: asks for End: may
+            root: asks again: may
+            root: visits Servicing: may
+            root: pauses: may
+            root: abandons: may
+            root: writes the status: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-status.demo.okt.dev' with binding 'databases-status.demo.okt.dev' denied request: only system:serviceaccount:ops:databases writes the status of databases.demo.okt.dev
+            system:serviceaccount:ops:databases: creates: databases.demo.okt.dev is forbidden: User "system:serviceaccount:ops:databases" cannot create resource "databases" in API group "demo.okt.dev" in the namespace "default"
+            system:serviceaccount:ops:databases: creates an ended one: databases.demo.okt.dev is forbidden: User "system:serviceaccount:ops:databases" cannot create resource "databases" in API group "demo.okt.dev" in the namespace "default"
+            system:serviceaccount:ops:databases: changes the storage: may
+            system:serviceaccount:ops:databases: asks for End: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to ask for End, you need the verb `go-end` on databases.demo.okt.dev
+            system:serviceaccount:ops:databases: asks again: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to ask for Running, you need the verb `go-running` on databases.demo.okt.dev
+            system:serviceaccount:ops:databases: visits Servicing: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to ask for a visit to Servicing, you need the verb `visit-servicing` on databases.demo.okt.dev
+            system:serviceaccount:ops:databases: pauses: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to pause an object, or to let it go on, you need the verb `pause` on databases.demo.okt.dev
+            system:serviceaccount:ops:databases: abandons: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to abandon an object, you need the verb `abandon` on databases.demo.okt.dev
+            system:serviceaccount:ops:databases: writes the status: may
+        "#]].assert_eq(&all);
     })
     .await;
 }
