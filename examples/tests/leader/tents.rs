@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, CustomResourceExt, Resource, ResourceExt};
 use okt_examples::tents::{v1, v1alpha1, v1beta1};
@@ -30,7 +31,7 @@ async fn specs<K>(client: &Client) -> Result<BTreeMap<String, Value>, kube::Erro
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
 {
-    let kind = kube::core::ApiResource::erase::<K>(&());
+    let kind = ApiResource::erase::<K>(&());
     let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &kind);
     let all = api.list(&ListParams::default()).await?;
     let specs = all
@@ -128,6 +129,48 @@ async fn lists_while_certificates_are_renewed(
     println!("{rotations} certificates, {lists} lists of {TENTS} tents, none refused");
 }
 
+/// Applies the policy of verbs: it knows the former names of states, so a guest who may only edit is refused by both.
+async fn guard(kubernetes: &Kubernetes) {
+    let client = kubernetes.client();
+    let roles = okt::rbac::<v1::Camp>(&[""; 0], None).expect("roles");
+    let mut objects = roles.objects().expect("JSON");
+    objects.push(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": { "name": "guest" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "tents.demo.okt.dev:edit" },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "guest" }],
+    }));
+    objects.extend(okt::verb_policy::<v1::Camp>());
+    for object in objects {
+        let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+        let api_version = text("apiVersion");
+        let (group, version) = api_version.split_once('/').expect("a group");
+        let kind = GroupVersionKind::gvk(group, version, &text("kind"));
+        let kind = ApiResource::from_gvk(&kind);
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+        let name = object["metadata"]["name"].as_str().expect("a name");
+        let parameters = PatchParams::apply("test").force();
+        let applied = api.patch(name, &parameters, &Patch::Apply(&object)).await;
+        applied.expect("it is accepted");
+    }
+    let mut config = kubernetes.config();
+    config.auth_info.impersonate = Some("guest".to_owned());
+    let guest = Client::try_from(config).expect("a client");
+    let trial = PatchParams::default().dry_run();
+    let lifecycle =
+        |state: &str| Patch::Merge(json!({ "spec": { "lifecycle": { "state": state } } }));
+    let oldest: Api<v1alpha1::Tent> = Api::default_namespaced(guest.clone());
+    let newest: Api<v1::Tent> = Api::default_namespaced(guest);
+    until("the policy is enforced", async || {
+        let in_first = oldest.patch("tent-00", &trial, &lifecycle("Packed")).await;
+        let in_last = newest.patch("tent-00", &trial, &lifecycle("Stowed")).await;
+        let refused = [in_first.err()?.to_string(), in_last.err()?.to_string()];
+        let lacks = |why: &String| why.contains("you need the verb `go-stowed`");
+        refused.iter().all(lacks).then_some(())
+    })
+    .await;
+}
+
 /// Asks for another state, by the name that it has in the first version.
 async fn a_user_of_the_first_version_packs_one(client: &Client) {
     let oldest: Api<v1alpha1::Tent> = Api::default_namespaced(client.clone());
@@ -203,6 +246,7 @@ async fn objects_of_all_versions_are_converted_while_certificates_are_renewed() 
             .then_some(())
     })
     .await;
+    guard(&kubernetes).await;
     a_user_of_the_first_version_packs_one(&client).await;
     kubernetes.stop().await;
 }
