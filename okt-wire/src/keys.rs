@@ -12,6 +12,12 @@ pub const GRAPH_ANNOTATION: &str = "okt.dev/graph";
 /// The annotation of an object that holds what other versions of its kind have, and the present one cannot hold.
 pub const KEPT_ANNOTATION: &str = "okt.dev/kept-for-versions";
 
+/// The annotation of the Secret of the webhooks with the time at which the next certificate is made.
+pub const RENEW_CERTIFICATE_KEY: &str = "okt.dev/renew-certificate";
+
+/// The annotation of the Secret of the webhooks with the time at which the next authority is made.
+pub const RENEW_AUTHORITY_KEY: &str = "okt.dev/renew-authority";
+
 /// The name of the finalizer.
 pub const FINALIZER: &str = "okt.dev/lifecycle";
 

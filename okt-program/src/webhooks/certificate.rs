@@ -16,6 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 use okt_serve::tls::{RustlsConfig, ServerConfig, authority, config_of_pem, signed};
+use okt_wire::keys::{RENEW_AUTHORITY_KEY, RENEW_CERTIFICATE_KEY};
 use okt_wire::scope::with_name;
 use okt_wire::texts::api_message;
 use tokio::time::sleep;
@@ -28,10 +29,6 @@ const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 const AUTHORITY: &str = "ca.crt";
 const AUTHORITY_KEY: &str = "ca.key";
-
-/// The annotations with the times at which the next certificate, and the next authority, are made.
-const RENEW: &str = "okt.dev/renew-certificate";
-const RENEW_AUTHORITY: &str = "okt.dev/renew-authority";
 
 /// The name of all authorities: clients find the right one by its key.
 const NAME: &str = "okt-webhooks";
@@ -179,7 +176,8 @@ fn next(
     };
     let is_due = |time: Option<Timestamp>| time.is_none_or(|it| it <= now);
     let has = |name| secret.is_some_and(|it| !content(it, name).is_empty());
-    let (mut changed, mut renew, mut renew_authority) = (false, due(RENEW), due(RENEW_AUTHORITY));
+    let (mut changed, mut renew, mut renew_authority) =
+        (false, due(RENEW_CERTIFICATE_KEY), due(RENEW_AUTHORITY_KEY));
     if is_due(renew_authority) || !has(AUTHORITY) || !has(AUTHORITY_KEY) {
         let pair = authority(NAME, until(valid.saturating_mul(AUTHORITY_TIMES)))?;
         // The one before stays trusted.
@@ -203,7 +201,10 @@ fn next(
     if !changed {
         return Ok(None);
     }
-    let times = [(RENEW, renew), (RENEW_AUTHORITY, renew_authority)];
+    let times = [
+        (RENEW_CERTIFICATE_KEY, renew),
+        (RENEW_AUTHORITY_KEY, renew_authority),
+    ];
     let times = times
         .into_iter()
         .filter_map(|(key, time)| Some((key.to_owned(), time?.to_string())));
@@ -311,7 +312,7 @@ mod tests {
                 .metadata
                 .annotations
                 .expect("some")
-                .contains_key(RENEW)
+                .contains_key(RENEW_CERTIFICATE_KEY)
         );
     }
 }
