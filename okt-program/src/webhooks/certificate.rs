@@ -159,15 +159,7 @@ fn next(
     valid: Duration,
     now: Timestamp,
 ) -> io::Result<Option<Secret>> {
-    let mut next = secret.cloned().unwrap_or_else(|| Secret {
-        metadata: ObjectMeta {
-            name: Some(service.name.clone()),
-            namespace: Some(service.namespace.clone()),
-            ..ObjectMeta::default()
-        },
-        type_: Some("kubernetes.io/tls".to_owned()),
-        ..Secret::default()
-    });
+    let mut next = secret.cloned().unwrap_or_else(|| empty(service));
     let begin = SystemTime::now();
     let until = |time: Duration| begin.checked_add(time).unwrap_or(begin);
     let due = |key: &str| {
@@ -213,6 +205,19 @@ fn next(
         .get_or_insert_default()
         .extend(times);
     Ok(Some(next))
+}
+
+/// Returns the Secret of the webhooks without a certificate.
+fn empty(service: &WebhookService) -> Secret {
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(service.name.clone()),
+            namespace: Some(service.namespace.clone()),
+            ..ObjectMeta::default()
+        },
+        type_: Some("kubernetes.io/tls".to_owned()),
+        ..Secret::default()
+    }
 }
 
 /// Returns the names for which the certificate is.
