@@ -376,9 +376,7 @@ impl Operators {
 
     /// Returns the names of the definitions whose objects this program converts.
     fn converted(&self) -> Vec<&'static str> {
-        let parts = self.parts.iter().filter(|_| cfg!(feature = "webhooks"));
-        let converted = parts.filter(|part| part.is_converted());
-        converted.map(|part| part.crd_name()).collect()
+        part::converted(self.parts.iter().map(|part| &**part))
     }
 
     /// Returns the manifests that install the program, in the order in which they are applied.

@@ -22,14 +22,14 @@ use axum::routing::post;
 use axum::{Json, Router};
 use kube::Client;
 use kube::core::conversion::ConversionReview;
-use okt_serve::tls::{CertificateFiles, RustlsAcceptor, RustlsConfig};
+use okt_serve::tls::{CertificateFiles, RustlsAcceptor, RustlsConfig, warn_once};
 use okt_serve::{ListenAddress, bind, server};
 use okt_wire::versions::KindVersions;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use self::certificate::SharedCertificate;
-use self::definitions::{trust, warn_once};
+use self::definitions::trust;
 use crate::install::webhooks::WebhookService;
 
 /// How many connections the API servers may have.

@@ -124,26 +124,30 @@ impl CertificateFiles {
 
     /// Takes each new certificate; one that cannot be read changes nothing, for example while it is being replaced.
     pub async fn follow(self, mut known: [u8; 32], tls: &RustlsConfig) {
-        let mut logged = None;
+        let mut logged = String::new();
         loop {
             sleep(REREAD).await;
-            match self.read() {
-                Ok((digest, config)) => {
-                    logged = None;
-                    if digest != known {
-                        known = digest;
-                        tls.reload_from_config(Arc::new(config));
-                        tracing::info!(file = %self.certificate.display(), "took the new certificate");
-                    }
+            let taken = self.read().map(|(digest, config)| {
+                if digest != known {
+                    known = digest;
+                    tls.reload_from_config(Arc::new(config));
+                    tracing::info!(file = %self.certificate.display(), "took the new certificate");
                 }
-                Err(error) => {
-                    let text = error.to_string();
-                    if logged.as_ref() != Some(&text) {
-                        tracing::warn!("{text}; the last one stays");
-                        logged = Some(text);
-                    }
-                }
-            }
+            });
+            let taken = taken.map_err(|error| format!("{error}; the last one stays"));
+            warn_once(&mut logged, taken);
+        }
+    }
+}
+
+/// Logs what goes wrong, once as long as it is the same.
+pub fn warn_once(logged: &mut String, outcome: Result<(), String>) {
+    match outcome {
+        Ok(()) => logged.clear(),
+        Err(why) if why == *logged => {}
+        Err(why) => {
+            tracing::warn!("{why}");
+            *logged = why;
         }
     }
 }

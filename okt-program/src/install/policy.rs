@@ -61,8 +61,9 @@ pub fn approval_policy<A: Application>() -> Vec<Value> {
 /// Returns the `ValidatingAdmissionPolicy` by which it takes a verb for each state to ask for it, and its binding: `go-`
 /// and the name of a desired state, `visit-` and that of a state to visit, `pause` and `abandon` for these annotations.
 ///
-/// Without it, whoever may edit an object may ask for everything. [`verb_roles`](crate::verb_roles) has roles with these verbs. Who may
-/// create an object may do so in its default state. The API server does not evaluate the policy for writes of the status.
+/// Without it, whoever may edit an object may ask for everything. [`verb_roles`](crate::verb_roles) has roles with these
+/// verbs. Who may create an object may do so in its default state. The API server does not evaluate the policy for writes
+/// of the status.
 ///
 /// Nothing for an application without a lifecycle.
 ///

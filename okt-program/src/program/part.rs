@@ -88,6 +88,12 @@ pub(super) trait ProgramPart {
 /// An operator, and the namespaces that it is limited to.
 pub(super) type LimitedPart = (Box<dyn ProgramPart>, Vec<String>);
 
+/// Returns the names of the definitions whose objects the program converts; none without the feature `webhooks`.
+pub(super) fn converted<'a>(parts: impl Iterator<Item = &'a dyn ProgramPart>) -> Vec<&'static str> {
+    let parts = parts.filter(|part| cfg!(feature = "webhooks") && part.is_converted());
+    parts.map(ProgramPart::crd_name).collect()
+}
+
 /// An operator that a function creates.
 pub(super) struct Connecting<O> {
     connect: Connect<O>,

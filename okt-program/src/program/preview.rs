@@ -8,7 +8,7 @@ use clap::ArgMatches;
 use kube::Client;
 
 use super::command_line::PreviewOptions;
-use super::part::{LimitedPart, PartTask, Previewed};
+use super::part::{LimitedPart, PartTask, Previewed, converted};
 use super::run::{cannot_connect, cluster};
 use crate::install::account::ServiceAccount;
 use crate::install::rbac::{lease_roles, webhook_roles};
@@ -32,12 +32,9 @@ pub(super) async fn preview(
     let found = Rc::new(RefCell::new(Vec::new()));
     // The replicas of all operators share their leases.
     let mut beside = lease_roles(program, &account);
-    if cfg!(feature = "webhooks") {
-        let converted = parts.iter().filter(|(part, _)| part.is_converted());
-        let crds: Vec<_> = converted.map(|(part, _)| part.crd_name()).collect();
-        if !crds.is_empty() {
-            beside.add(webhook_roles(program, &crds, &account));
-        }
+    let crds = converted(parts.iter().map(|(part, _)| &**part));
+    if !crds.is_empty() {
+        beside.add(webhook_roles(program, &crds, &account));
     }
     for (part, namespaces) in parts {
         let (client, record) = dry_run(&client);

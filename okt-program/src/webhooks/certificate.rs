@@ -15,13 +15,13 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
-use okt_serve::tls::{RustlsConfig, ServerConfig, authority, config_of_pem, signed};
+use okt_serve::tls::{RustlsConfig, ServerConfig, authority, config_of_pem, signed, warn_once};
 use okt_wire::keys::{RENEW_AUTHORITY_KEY, RENEW_CERTIFICATE_KEY};
 use okt_wire::scope::with_name;
 use okt_wire::texts::api_message;
 use tokio::time::sleep;
 
-use super::definitions::{trust, warn_once};
+use super::definitions::trust;
 use crate::install::webhooks::WebhookService;
 
 /// The files of the Secret, as cert-manager names them, and the key of the authority.

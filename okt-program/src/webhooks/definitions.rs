@@ -81,15 +81,3 @@ async fn trust_one(
         Err(error) => Err(cannot("change", &error)),
     }
 }
-
-/// Logs what goes wrong, once as long as it is the same.
-pub(super) fn warn_once(logged: &mut String, outcome: Result<(), String>) {
-    match outcome {
-        Ok(()) => logged.clear(),
-        Err(why) if why == *logged => {}
-        Err(why) => {
-            tracing::warn!("{why}");
-            *logged = why;
-        }
-    }
-}
