@@ -271,8 +271,7 @@ impl Record {
         facts: &LifecycleFacts<'_>,
         decision: &Verdict,
     ) -> RequestOutcome {
-        let serves = |to: &StateId| graph.get(*to).is_some_and(|to| to.is(Mark::Args));
-        let Some(state) = request.state.known().filter(serves) else {
+        let Some(state) = request.served_by(graph) else {
             return RequestOutcome::Refused;
         };
         if self.state != state {

@@ -285,7 +285,7 @@ impl Situation<'_, '_> {
                 || self.is_outdated(trigger))
             .then_some(Why::OnChange),
             Cause::OnAbort => {
-                let state = self.record.served().and_then(|it| it.state.known());
+                let state = self.record.served().and_then(|it| it.served_by(self.graph));
                 let serves = state == Some(self.record.state);
                 (serves && self.facts.is_aborted).then_some(Why::OnAbort)
             }
@@ -531,7 +531,7 @@ impl Situation<'_, '_> {
             Some((graph.hop(record.state, to)?, why))
         };
         let served = record.served();
-        let on_way = served.and_then(|it| Some((it.state.known()?, it.transition)));
+        let on_way = served.and_then(|it| Some((it.served_by(graph)?, it.transition)));
         let asked = || {
             let next = facts.request.filter(|_| served.is_none())?;
             self.state

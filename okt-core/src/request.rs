@@ -1,7 +1,7 @@
 //! Requests: a visit with arguments, which an object of its own asks for.
 
 use crate::facts::Named;
-use crate::graph::StateId;
+use crate::graph::{Graph, Mark, StateId};
 
 /// A request that waits for an object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -25,6 +25,14 @@ pub struct RequestRecord {
     pub transition: u64,
     /// What became of it.
     pub outcome: RequestOutcome,
+}
+
+impl RequestRecord {
+    /// Returns the state that serves it; none if it serves no requests any more, after an update of the operator.
+    pub(crate) fn served_by(&self, graph: &Graph<'_>) -> Option<StateId> {
+        let serves = |id: &StateId| graph.get(*id).is_some_and(|state| state.is(Mark::Args));
+        self.state.known().filter(serves)
+    }
 }
 
 /// What became of a request.

@@ -46,8 +46,8 @@ fn requests() {
             Back, serves Back, task Running, newly deleting -> request Running 1 3
             Back, serves Back, says Next, deleting -> request Reached 1 3
             Back, serves Back, fails, deleting -> request Overtaken 1 3
-        A state that serves none any more refuses it.
-            Up, serves Way | serves Nope -> request Refused 1 3
+        A state that serves none any more refuses it, and the object takes no step towards that.
+            Up, serves Way | serves Nope -> Stay(Settled), request Refused 1 3
         A spec cannot ask for a state with arguments.
             Up, new visit Back -> Stay(Settled), visit Refused 5
         ",
