@@ -4,9 +4,10 @@
 //! |---|---|
 //! | `install` | the roles, policies and manifests that install it, its dashboard and its alerts |
 //! | `in_use` | the CRDs in use, for `crd --union` |
+//! | `migrate` | brings all objects to the version that their definition stores |
 //! | `preview` | what a release would do to the objects of a cluster |
 //! | `webhooks` | what the API server asks a program: to convert objects |
-//! | `program` | the command line: `run`, `preview`, `crd`, `rbac`, `manifests`, `graph`, `dashboards`, `health` |
+//! | `program` | the command line: `run`, `preview`, `migrate`, `crd`, `rbac`, `manifests`, `graph`, `dashboards`, `health` |
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has what they need of this.
 
@@ -16,6 +17,8 @@
 #[cfg(feature = "cli")]
 mod in_use;
 mod install;
+#[cfg(feature = "cli")]
+mod migrate;
 #[cfg(feature = "cli")]
 mod preview;
 #[cfg(feature = "cli")]

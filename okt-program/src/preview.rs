@@ -23,7 +23,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::{DynamicObject, ListParams, TypeMeta};
 use kube::{Api, Client};
 use okt_core::Lifecycle;
 use okt_runtime::__program::watched;
@@ -36,6 +36,7 @@ use okt_wire::object::memory_of;
 use okt_wire::pruned::decode_unquoted;
 use okt_wire::scope::with_name;
 use okt_wire::texts::{api_message, chain};
+use okt_wire::versions::KindVersions;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -81,6 +82,8 @@ pub(crate) struct Preview {
     open: Vec<String>,
     /// Rights that the service account lacks.
     lacking: Vec<String>,
+    /// What is left to do for the versions in which objects are stored, in this order.
+    next: Vec<String>,
     /// What could not be looked at, and why.
     unseen: Vec<String>,
 }
@@ -170,6 +173,7 @@ pub(crate) async fn preview<A: Application>(
     };
     found.definition = definition::difference(&before, &after);
     found.refused = definition::lacking_versions(&before, &after);
+    found.next = definition::next_steps(&before, &after);
     if A::pass().is_some() {
         let why = "the resources that the pass puts: its steps would act".to_owned();
         found.unseen.push(why);
@@ -179,7 +183,16 @@ pub(crate) async fn preview<A: Application>(
     let (Some(before), Some(after)) = (before, after) else {
         return Ok(found);
     };
-    let schema = pruned::schema_of(&definition, &after.resource.version);
+    let versions = KindVersions::of::<A::Resource>();
+    let listed = &before.resource.version;
+    let known = versions.all().iter().any(|it| it.name == *listed);
+    // An object of a version that the release does not have is read as the newest.
+    let schema_version = if known {
+        listed
+    } else {
+        &after.resource.version
+    };
+    let schema = pruned::schema_of(&definition, schema_version);
     found.graph = definition::graph_changes(&before, &after);
     for namespace in watched(namespaces) {
         let listing = before.list(&client, namespace.as_deref(), selected.clone());
@@ -191,7 +204,12 @@ pub(crate) async fn preview<A: Application>(
         found.unseen.extend(owned.unlisted());
         for object in objects {
             let object = found.prune(object, &before, &schema);
-            found.look_at(object, (&before, &after), &owned).await;
+            let converted = converted(&versions, &object, &after);
+            let views = (
+                View::of(&before, object),
+                View::of(&after, converted.clone()),
+            );
+            found.look_at(converted, views, &owned).await;
         }
         found.exposed = owned.exposed();
     }
@@ -246,12 +264,11 @@ impl Preview {
     async fn look_at<A: Application>(
         &mut self,
         object: DynamicObject,
-        (before, after): (&Kind, &Kind),
+        (before, after): (View<'_>, View<'_>),
         owned: &Owned<'_, A>,
     ) {
         self.objects = self.objects.saturating_add(1);
-        let read = read::<A>(&object, after);
-        let (before, after) = (View::of(before, object.clone()), View::of(after, object));
+        let read = read::<A>(&object);
         let title = after.title();
         let finding = |what: String| Finding {
             object: title.clone(),
@@ -281,12 +298,28 @@ impl Preview {
     }
 }
 
+/// Returns an object in the version on which the release acts, as the API server would show it.
+fn converted(versions: &KindVersions, object: &DynamicObject, kind: &Kind) -> DynamicObject {
+    let as_newest = || {
+        let types = kind.resource.clone();
+        DynamicObject {
+            types: Some(TypeMeta {
+                api_version: types.api_version,
+                kind: types.kind,
+            }),
+            ..object.clone()
+        }
+    };
+    let value = serde_json::to_value(object).ok();
+    let converted = value.and_then(|it| versions.convert(it, &kind.resource.version).ok());
+    let object = converted.and_then(|it| serde_json::from_value(it).ok());
+    object.unwrap_or_else(as_newest)
+}
+
 /// Reads an object as this release does.
-fn read<A: Application>(object: &DynamicObject, kind: &Kind) -> Result<A::Resource, String> {
-    let mut value = serde_json::to_value(object).map_err(|error| error.to_string())?;
-    // The API server converts it to the version of the release.
-    value["apiVersion"] = Value::String(kind.resource.api_version.clone());
-    let object = decode_unquoted(&value.to_string())?;
+fn read<A: Application>(object: &DynamicObject) -> Result<A::Resource, String> {
+    let text = serde_json::to_string(object).map_err(|error| error.to_string())?;
+    let object = decode_unquoted(&text)?;
     memory_of(&object)?;
     Ok(object)
 }

@@ -22,6 +22,8 @@ use futures::future::LocalBoxFuture;
 use kube::Client;
 use okt_runtime::IntoOperator;
 use okt_telemetry::operators::controller;
+use okt_wire::api_timeout::limit_answers;
+use okt_wire::limit::limit_requests;
 use okt_wire::texts::chain;
 use serde::Serialize;
 
@@ -36,6 +38,7 @@ use crate::install::manifests::Installation;
 use crate::install::rbac::{Rbac, lease_roles, metrics_roles, webhook_roles};
 use crate::install::webhooks::WebhookService;
 use crate::install::{dashboards, health};
+use crate::migrate::migrate;
 
 /// Runs a program with one operator: reads the command line and executes its subcommand.
 ///
@@ -47,7 +50,7 @@ use crate::install::{dashboards, health};
 /// # use okt::Application;
 /// # use std::process::ExitCode;
 /// # async fn example<A: Application>(connect: fn(kube::Client) -> std::future::Ready<std::io::Result<A>>) -> ExitCode {
-/// okt::main(connect).await // run | preview | crd | rbac | manifests | graph | dashboards | health
+/// okt::main(connect).await // run | preview | migrate | crd | rbac | manifests | graph | dashboards | health
 /// # }
 /// ```
 pub async fn main<O, C, F, E>(connect: C) -> ExitCode
@@ -290,6 +293,7 @@ impl Operators {
                 print(&preview::printed(&found, &asked)?)?;
                 return Ok(preview::code(&found));
             }
+            OperatorCommand::Migrate { per_second } => return self.migrate(per_second).await,
             OperatorCommand::Crd {
                 union,
                 service_account,
@@ -313,6 +317,19 @@ impl Operators {
             }
             OperatorCommand::Health => print(&self.health()?),
         }?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Brings the objects of all definitions to the versions that these store, and prints what was done.
+    async fn migrate(&self, per_second: u32) -> Result<ExitCode, String> {
+        let (config, address) = run::cluster().await?;
+        let client = Client::try_from(config);
+        let client = client.map_err(|error| run::cannot_connect(&address, &error))?;
+        let client = limit_requests(&limit_answers(client), per_second, 1);
+        for part in &self.parts {
+            let done = migrate(&client, part.crd_name()).await?;
+            print(&format!("{done}\n"))?;
+        }
         Ok(ExitCode::SUCCESS)
     }
 
@@ -400,7 +417,7 @@ impl Operators {
             documents.push(yaml(&installation.namespace()));
         }
         documents.push(yaml(&installation.service_account()));
-        documents.push(self.definitions(None, Some(&account)));
+        documents.push(self.definitions(asked.union.as_deref(), Some(&account)));
         let with = (
             asked.metrics_secure,
             asked.policy.contains(&PolicyKind::States),

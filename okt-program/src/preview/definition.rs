@@ -6,6 +6,7 @@ use okt_view::Kind;
 use serde_json::{Value, json};
 
 use super::difference::between;
+use crate::migrate::{outdated, stored_version};
 
 /// Returns what a release would change of the spec, in lines; none if nothing.
 pub(super) fn difference(
@@ -31,6 +32,31 @@ pub(super) fn lacking_versions(
         )
     });
     words.collect()
+}
+
+/// Returns what is left to do for the versions in which objects are stored, in the order in which it is done.
+pub(super) fn next_steps(
+    before: &CustomResourceDefinition,
+    after: &CustomResourceDefinition,
+) -> Vec<String> {
+    let (stored, wanted) = (stored_version(before), stored_version(after));
+    let [Some(stored), Some(wanted)] = [stored, wanted] else {
+        return Vec::new();
+    };
+    if stored != wanted {
+        return vec![
+            format!("apply the output of `crd --union`, with which {stored} is stored as before"),
+            "let all replicas be of this release".to_owned(),
+            format!("apply the output of `crd`, with which {wanted} is stored"),
+            "run `migrate`".to_owned(),
+        ];
+    }
+    let outdated = outdated(before);
+    let step = format!(
+        "run `migrate`: objects may be stored as {}",
+        outdated.join(" or ")
+    );
+    (!outdated.is_empty()).then_some(step).into_iter().collect()
 }
 
 /// Returns what a release would change of the graph, in words.

@@ -83,6 +83,11 @@ fn section(text: &mut String, preview: &Preview, shown: usize) {
         text.push_str(&indented(definition));
         text.push('\n');
     }
+    lines(
+        text,
+        "What is to be done for the versions of the kind, in this order",
+        &preview.next,
+    );
     lines(text, "Not looked at", &preview.unseen);
 }
 

@@ -42,6 +42,17 @@ pub(super) enum OperatorCommand {
     /// The cluster is that of $KUBECONFIG or ~/.kube/config, or the one of the pod.
     #[command(after_help = PREVIEW_CODES)]
     Preview(PreviewOptions),
+    /// Bring all objects to the version that their custom resource definition stores, and note there that no other one is
+    /// stored (`status.storedVersions`).
+    ///
+    /// Run it once all replicas are of this release and its definition is applied. Each object is written without a
+    /// change, or by Kubernetes where it has the kind `StorageVersionMigration`. What is done stays done: if it fails, run it again.
+    /// It needs the rights to list and patch the objects in all namespaces, and to patch the status of the definition.
+    Migrate {
+        /// How many objects are written per second.
+        #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+        per_second: u32,
+    },
     /// Print the custom resource definition, to be applied before `run`.
     Crd {
         /// For one release of an upgrade: also take what the operator of this CRD writes; `-` reads standard input.
@@ -190,6 +201,9 @@ pub(super) struct Manifests {
     /// As given to `run`: how many replicas act at the same time.
     #[arg(long, value_name = "auto|NUMBER", default_value = "1", value_parser = shards)]
     pub(super) shards: Shards,
+    /// As given to `crd`, for one release of an upgrade.
+    #[arg(long, value_name = "OLD.YAML")]
+    pub(super) union: Option<PathBuf>,
     /// As given to `run`; also print the role that asks who may read the metrics, and the role of those who may.
     #[cfg_attr(feature = "secure-metrics", arg(long))]
     #[cfg_attr(not(feature = "secure-metrics"), arg(skip))]

@@ -33,6 +33,8 @@ use crate::crd::widen::{keep_fields, widen};
 /// fields of both. The annotation [`GRAPH_ANNOTATION`] holds one graph with the states and edges of both, so each
 /// operator treats unknown states as the other's and leaves objects in them alone.
 ///
+/// Objects are stored in the version in which the old CRD stores them, so that the way back stays open.
+///
 /// The CRD keeps fields of the spec that only the old CRD has. The spec requires what the new one requires.
 ///
 /// If the old CRD is that of a controller without OKT, the result is [`crd`] with the fields of spec and status that
@@ -110,6 +112,7 @@ pub fn crd_union<K: LifecycleObject>(
             None => {}
         }
     }
+    store_as_before(&mut new, old);
     new.metadata
         .annotations
         .get_or_insert_default()
@@ -117,6 +120,20 @@ pub fn crd_union<K: LifecycleObject>(
     new.spec.versions.iter_mut().for_each(leave_out_formats);
     check_size(&new)?;
     Ok(new)
+}
+
+/// Lets objects be stored in the version in which they are, which both operators know.
+fn store_as_before(new: &mut CustomResourceDefinition, old: &CustomResourceDefinition) {
+    let stored = old.spec.versions.iter().find(|version| version.storage);
+    let versions = &mut new.spec.versions;
+    let is_stored = |version: &CustomResourceDefinitionVersion| {
+        stored.is_some_and(|stored| stored.name == version.name)
+    };
+    if versions.iter().any(is_stored) {
+        for version in versions {
+            version.storage = is_stored(version);
+        }
+    }
 }
 
 /// Returns whether objects may still be stored in this version.
