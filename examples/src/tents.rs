@@ -6,3 +6,14 @@
 pub mod v1;
 pub mod v1alpha1;
 pub mod v1beta1;
+
+use std::time::Duration;
+
+/// How long it takes to pitch a tent.
+const WORK: Duration = Duration::from_millis(500);
+
+/// Does a piece of work, which the log names.
+async fn work(action: &str, what: &str) {
+    tracing::info!(action, "a tent is {what}");
+    tokio::time::sleep(WORK).await;
+}

@@ -6,6 +6,7 @@
 //!
 //! An object that is written without a change is stored in the present version. Its spec stays the same, so operators
 //! have nothing to do for it. One that is stored so already is not written: whoever begins again goes on.
+//! It also forgets who wrote fields of versions that are not served any more: see `Definition::has_left_over`.
 
 mod server;
 
@@ -13,13 +14,14 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::{DynamicObject, ListParams, PartialObjectMeta, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::{Api, Client, ResourceExt};
 use okt_wire::api_timeout::retry_after;
 use okt_wire::scope::{api, with_name};
 use okt_wire::texts::{api_message, qualified};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 /// How many objects are listed at once.
@@ -43,29 +45,43 @@ const PASSES: usize = 5;
 /// How many objects are named that could not be written.
 const NAMED: usize = 10;
 
-/// Brings the objects of a definition to the version that it stores; returns what was done as a sentence.
+/// A kind whose objects are brought over.
+pub(crate) struct MigratedKind {
+    /// The name of its definition.
+    pub(crate) crd: &'static str,
+    /// The names of its versions, the newest first.
+    pub(crate) versions: Vec<String>,
+}
+
+/// Brings the objects of a kind to the version that its definition stores; returns what was done as a sentence.
 ///
 /// # Errors
 ///
 /// If the API server does not permit something, or an object cannot be written; a retry goes on.
-pub(crate) async fn migrate(client: &Client, name: &str) -> Result<String, String> {
+pub(crate) async fn migrate(client: &Client, kind: &MigratedKind) -> Result<String, String> {
+    let name = kind.crd;
     let mut crd = definition(client, name).await?;
-    if crd.outdated.is_empty() {
-        return Ok(format!(
-            "{name}: all objects are stored as {} already",
-            crd.to
-        ));
-    }
     for _ in 0..PASSES {
-        crd.settle().await;
-        if !server::migrate(client, &crd).await? {
-            write_all(client, &crd).await?;
+        let objects = list(client, &crd).await?;
+        let is_done = crd.outdated.is_empty() && !objects.iter().any(|it| crd.has_left_over(it));
+        if is_done {
+            return Ok(format!(
+                "{name}: all objects are stored as {} already",
+                crd.to
+            ));
         }
+        crd.settle().await;
+        let by_server = crd.outdated.is_empty() || server::migrate(client, &crd).await?;
+        let is_left = |it: &StoredObject| !by_server || crd.has_left_over(it);
+        write_all(client, &crd, objects.into_iter().filter(is_left).collect()).await?;
         let now = definition(client, name).await?;
         if now.generation == crd.generation && now.trim(client).await? {
-            let before = crd.outdated.join(" or ");
+            let before = match &*crd.outdated {
+                [] => String::new(),
+                outdated => format!(", none as {}", outdated.join(" or ")),
+            };
             return Ok(format!(
-                "{name}: all objects are stored as {}, none as {before}",
+                "{name}: all objects are stored as {}{before}",
                 crd.to
             ));
         }
@@ -75,6 +91,37 @@ pub(crate) async fn migrate(client: &Client, name: &str) -> Result<String, Strin
     Err(format!(
         "{name}: the definition changes again and again: run this once it is left alone"
     ))
+}
+
+/// Lets a definition store an earlier version, and serve none that is newer, so that an earlier release can follow.
+///
+/// # Errors
+///
+/// If there is no such version, or the API server does not permit it; a retry helps in the latter case.
+pub(crate) async fn go_back(client: &Client, kind: &MigratedKind, to: &str) -> Result<(), String> {
+    let name = kind.crd;
+    let Some(at) = kind.versions.iter().position(|it| it == to) else {
+        return Err(format!(
+            "{name} has no version {to}; it has {}",
+            kind.versions.join(", ")
+        ));
+    };
+    let newer = &kind.versions[..at];
+    let mut crd = read(client, name).await?;
+    for version in &mut crd.spec.versions {
+        version.storage = version.name == to;
+        version.served &= !newer.contains(&version.name);
+    }
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let patch = Patch::Merge(json!({
+        "metadata": { "resourceVersion": crd.metadata.resource_version },
+        "spec": { "versions": crd.spec.versions },
+    }));
+    let patched = crds.patch(name, &PatchParams::default(), &patch).await;
+    patched.map(drop).map_err(|error| {
+        let why = api_message(&error);
+        format!("cannot change the customresourcedefinition {name}: {why}")
+    })
 }
 
 /// Returns the versions in which objects may be stored beside the one that a definition stores.
@@ -105,26 +152,36 @@ struct Definition {
     to: String,
     /// The versions in which they may be stored beside it.
     outdated: Vec<String>,
+    /// The versions that are served, with the group.
+    served: Vec<String>,
     generation: Option<i64>,
     resource_version: Option<String>,
     /// How long ago it changed, as far as it says.
     changed: Option<Duration>,
 }
 
-async fn definition(client: &Client, name: &str) -> Result<Definition, String> {
+async fn read(client: &Client, name: &str) -> Result<CustomResourceDefinition, String> {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let found = crds.list(&with_name(name)).await.map_err(|error| {
         let why = api_message(&error);
         format!("cannot read the customresourcedefinition {name}: {why}")
     })?;
     let crd = found.items.into_iter().next();
-    let crd = crd.ok_or_else(|| format!("the cluster has no customresourcedefinition {name}"))?;
+    crd.ok_or_else(|| format!("the cluster has no customresourcedefinition {name}"))
+}
+
+async fn definition(client: &Client, name: &str) -> Result<Definition, String> {
+    let crd = read(client, name).await?;
     let to = stored_version(&crd).unwrap_or_default().to_owned();
     let outdated = outdated(&crd);
     let changes = crd.metadata.managed_fields.iter().flatten();
     let changed = changes.filter_map(|it| Some(it.time.as_ref()?.0)).max();
     let since = changed.map(|at| jiff::Timestamp::now().duration_since(at));
+    let served = crd.spec.versions.iter().filter(|it| it.served);
     Ok(Definition {
+        served: served
+            .map(|it| format!("{}/{}", crd.spec.group, it.name))
+            .collect(),
         kind: ApiResource {
             api_version: format!("{}/{to}", crd.spec.group),
             group: crd.spec.group,
@@ -141,7 +198,40 @@ async fn definition(client: &Client, name: &str) -> Result<Definition, String> {
     })
 }
 
+/// An object, as far as a migration has to know it.
+type StoredObject = PartialObjectMeta<DynamicObject>;
+
 impl Definition {
+    /// Returns whether an object notes who wrote fields of a version that is not served any more.
+    ///
+    /// Once the definition lacks that version, the API server cannot compare these fields, and refuses every write of the
+    /// object: "request to convert CR to an invalid group/version".
+    fn has_left_over(&self, object: &StoredObject) -> bool {
+        object.managed_fields().iter().any(|it| !self.is_served(it))
+    }
+
+    fn is_served(&self, entry: &ManagedFieldsEntry) -> bool {
+        let version = entry.api_version.as_ref();
+        version.is_none_or(|it| self.served.contains(it))
+    }
+
+    /// Returns what is sent to write an object without a change.
+    fn unchanged(&self, object: &StoredObject) -> Value {
+        // Another object of this name is stored in the present version already, and is a conflict.
+        let mut metadata = json!({ "uid": object.uid() });
+        if self.has_left_over(object) {
+            let entries = object.managed_fields().iter();
+            let kept: Vec<_> = entries.filter(|it| self.is_served(it)).collect();
+            metadata["managedFields"] = match &*kept {
+                // An empty list would change nothing.
+                [] => json!([{}]),
+                kept => json!(kept),
+            };
+            metadata["resourceVersion"] = json!(object.resource_version());
+        }
+        json!({ "metadata": metadata })
+    }
+
     /// Waits until every API server knows the definition.
     async fn settle(&self) {
         let left = self.changed.and_then(|changed| KNOWN.checked_sub(changed));
@@ -169,9 +259,12 @@ impl Definition {
     }
 }
 
-/// Writes all objects.
-async fn write_all(client: &Client, crd: &Definition) -> Result<(), String> {
-    let objects = list(client, crd).await?;
+/// Writes objects.
+async fn write_all(
+    client: &Client,
+    crd: &Definition,
+    objects: Vec<StoredObject>,
+) -> Result<(), String> {
     let all = objects.len();
     eprintln!("{}: {all} objects are written as {}", crd.name, crd.to);
     let (mut done, mut reported, mut failed) = (0_usize, Instant::now(), Vec::new());
@@ -202,10 +295,7 @@ async fn write_all(client: &Client, crd: &Definition) -> Result<(), String> {
 }
 
 /// Lists the objects, first: writing them takes longer than a list stays valid.
-async fn list(
-    client: &Client,
-    crd: &Definition,
-) -> Result<Vec<PartialObjectMeta<DynamicObject>>, String> {
+async fn list(client: &Client, crd: &Definition) -> Result<Vec<StoredObject>, String> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &crd.kind);
     let mut objects = Vec::new();
     let mut page = ListParams::default().limit(PAGE);
@@ -223,31 +313,39 @@ async fn list(
 }
 
 /// Writes an object without a change.
-async fn write(
-    client: &Client,
-    crd: &Definition,
-    object: PartialObjectMeta<DynamicObject>,
-) -> Result<(), String> {
+async fn write(client: &Client, crd: &Definition, mut object: StoredObject) -> Result<(), String> {
     let (namespace, name) = (object.namespace(), object.name_any());
     let objects: Api<DynamicObject> = api(client, namespace.as_deref(), &crd.kind);
-    // Another object of this name is stored in the present version already, and is a conflict.
-    let unchanged = Patch::Merge(json!({ "metadata": { "uid": object.uid() } }));
     let parameters = PatchParams::default();
     let mut wait = Duration::from_secs(1);
     for attempt in 1.. {
-        let written = objects.patch_metadata(&name, &parameters, &unchanged);
-        let error = match written.await {
+        let unchanged = Patch::Merge(crd.unchanged(&object));
+        let written = objects.patch_metadata(&name, &parameters, &unchanged).await;
+        let error = match written {
             Ok(_) => return Ok(()),
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+            // Somebody else has written it in the present version, or has made another one.
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                match objects.get_metadata_opt(&name).await {
+                    Ok(Some(now)) if crd.has_left_over(&now) => object = now,
+                    Ok(_) => return Ok(()),
+                    Err(error) => return Err(failed(&object, &error)),
+                }
+                continue;
+            }
             Err(error) => error,
         };
         let is_final = matches!(&error, kube::Error::Api(it) if it.code < 500 && it.code != 429);
         if is_final || attempt == TRIES {
-            let why = api_message(&error);
-            return Err(format!("{}: {why}", qualified(namespace.as_deref(), &name)));
+            return Err(failed(&object, &error));
         }
         sleep(retry_after(&error).unwrap_or(wait)).await;
         wait = wait.saturating_mul(2);
     }
     Ok(())
+}
+
+fn failed(object: &StoredObject, error: &kube::Error) -> String {
+    let name = qualified(object.namespace().as_deref(), &object.name_any());
+    format!("{name}: {}", api_message(error))
 }

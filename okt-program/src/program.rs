@@ -38,7 +38,7 @@ use crate::install::manifests::Installation;
 use crate::install::rbac::{Rbac, lease_roles, metrics_roles, webhook_roles};
 use crate::install::webhooks::WebhookService;
 use crate::install::{dashboards, health};
-use crate::migrate::migrate;
+use crate::migrate::{MigratedKind, go_back, migrate};
 
 /// Runs a program with one operator: reads the command line and executes its subcommand.
 ///
@@ -293,7 +293,9 @@ impl Operators {
                 print(&preview::printed(&found, &asked)?)?;
                 return Ok(preview::code(&found));
             }
-            OperatorCommand::Migrate { per_second } => return self.migrate(per_second).await,
+            OperatorCommand::Migrate { to, per_second } => {
+                return self.migrate(to.as_deref(), per_second).await;
+            }
             OperatorCommand::Crd {
                 union,
                 service_account,
@@ -320,14 +322,21 @@ impl Operators {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Brings the objects of all definitions to the versions that these store, and prints what was done.
-    async fn migrate(&self, per_second: u32) -> Result<ExitCode, String> {
+    /// Brings the objects of all kinds to the version that their definitions store, and prints what was done.
+    async fn migrate(&self, to: Option<&str>, per_second: u32) -> Result<ExitCode, String> {
         let (config, address) = run::cluster().await?;
         let client = Client::try_from(config);
         let client = client.map_err(|error| run::cannot_connect(&address, &error))?;
         let client = limit_requests(&limit_answers(client), per_second, 1);
         for part in &self.parts {
-            let done = migrate(&client, part.crd_name()).await?;
+            let kind = MigratedKind {
+                crd: part.crd_name(),
+                versions: part.version_names(),
+            };
+            if let Some(to) = to {
+                go_back(&client, &kind, to).await?;
+            }
+            let done = migrate(&client, &kind).await?;
             print(&format!("{done}\n"))?;
         }
         Ok(ExitCode::SUCCESS)

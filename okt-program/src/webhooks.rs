@@ -10,6 +10,7 @@
 mod certificate;
 mod definitions;
 
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,14 +23,15 @@ use axum::routing::post;
 use axum::{Json, Router};
 use kube::Client;
 use kube::core::conversion::ConversionReview;
-use okt_serve::tls::{CertificateFiles, RustlsAcceptor, RustlsConfig, warn_once};
-use okt_serve::{ListenAddress, bind, server};
+use okt_serve::tls::{CertificateFiles, RustlsAcceptor, RustlsConfig};
+use okt_serve::{Handle, ListenAddress, bind, server};
 use okt_wire::versions::KindVersions;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use self::certificate::SharedCertificate;
-use self::definitions::trust;
+use self::definitions::keep_trusted;
 use crate::install::webhooks::WebhookService;
 
 /// How many connections the API servers may have.
@@ -41,8 +43,11 @@ const LARGEST: usize = 256 * 1024 * 1024;
 /// How many requests are read and answered at the same time.
 const AT_ONCE: usize = 8;
 
-/// How often it is checked that the definitions trust the certificate.
+/// How often the file of the authority is read.
 const REVISIT: Duration = Duration::from_secs(10);
+
+/// How long requests may take that are on their way when the program stops.
+const DRAINED: Duration = Duration::from_secs(10);
 
 /// A kind whose objects are converted.
 pub(crate) struct ConvertedKind {
@@ -59,11 +64,13 @@ pub(crate) struct Webhooks {
     pub(crate) service: WebhookService,
     /// How long a certificate is valid that the replicas make.
     pub(crate) valid: Duration,
+    /// How long a program that stops still answers: a Service takes a moment to pass it over.
+    pub(crate) lingers: Duration,
 }
 
 type Kinds = Arc<Vec<ConvertedKind>>;
 
-/// Serves the webhooks, until the returned future is dropped.
+/// Serves the webhooks, until the returned future is dropped, or its time is over after `stopping`.
 ///
 /// # Errors
 ///
@@ -72,6 +79,7 @@ pub(crate) async fn serve(
     webhooks: Webhooks,
     client: Client,
     kinds: Vec<ConvertedKind>,
+    stopping: CancellationToken,
 ) -> io::Result<impl Future<Output = ()> + Send> {
     let crds: Vec<_> = kinds.iter().map(|kind| kind.crd).collect();
     let routes = routes(kinds);
@@ -87,25 +95,37 @@ pub(crate) async fn serve(
     };
     let tls = RustlsConfig::from_config(Arc::new(first));
     let listener = bind(webhooks.address, "webhooks").await?;
+    let handle = Handle::new();
     let server = server(listener, CONNECTIONS)
         .map(|connections| RustlsAcceptor::new(tls.clone()).acceptor(connections))
+        .handle(handle.clone())
         .serve(routes.into_make_service_with_connect_info::<SocketAddr>());
     Ok(async move {
+        let (trusted, authorities) = watch::channel(Vec::new());
+        let trusting = keep_trusted(&client, &crds, &webhooks.service, &authorities);
         let renewing = async {
             match source {
                 CertificateSource::Files(files, digest) => {
-                    let trusting = trust_file(&client, &crds, &webhooks);
-                    tokio::join!(files.follow(digest, &tls), trusting);
+                    let reading = read_authority(&webhooks, &trusted);
+                    tokio::join!(files.follow(digest, &tls), reading);
                 }
                 CertificateSource::Secret(certificate) => {
-                    certificate.keep(&client, &tls, &crds).await;
+                    certificate.keep(&client, &tls, &trusted).await;
                 }
             }
         };
+        let ending = async {
+            stopping.cancelled().await;
+            sleep(webhooks.lingers).await;
+            handle.graceful_shutdown(Some(DRAINED));
+            pending::<()>().await;
+        };
         tokio::select! {
-            // It only ends with an error if the listener is gone.
+            // It ends once it is drained, and with an error only if the listener is gone.
             ended = server => drop(ended),
+            () = trusting => {}
             () = renewing => {}
+            () = ending => {}
         }
     })
 }
@@ -117,18 +137,27 @@ enum CertificateSource {
     Secret(Box<SharedCertificate>),
 }
 
-/// Lets the definitions trust the authority in the file beside the certificate; without this file, cert-manager or a
-/// person tells the API server what to trust.
-async fn trust_file(client: &Client, crds: &[&str], webhooks: &Webhooks) {
-    let mut logged = String::new();
+/// Reads the authority in the file beside the certificate again and again; without this file, cert-manager or a person
+/// tells the API server what to trust.
+async fn read_authority(webhooks: &Webhooks, trusted: &watch::Sender<Vec<u8>>) {
+    let file = webhooks.certificate.as_deref().map(|it| it.join("ca.crt"));
     loop {
-        let authority = webhooks.certificate.as_deref().map(|it| it.join("ca.crt"));
-        if let Some(Ok(authority)) = authority.map(std::fs::read) {
-            let trusted = trust(client, crds, &webhooks.service, &authority).await;
-            warn_once(&mut logged, trusted);
+        if let Some(Ok(authority)) = file.as_ref().map(std::fs::read) {
+            take(trusted, &authority);
         }
         sleep(REVISIT).await;
     }
+}
+
+/// Lets the definitions trust these authorities from now on.
+fn take(trusted: &watch::Sender<Vec<u8>>, authorities: &[u8]) {
+    trusted.send_if_modified(|before| {
+        let differs = before != authorities;
+        if differs {
+            authorities.clone_into(before);
+        }
+        differs
+    });
 }
 
 fn routes(kinds: Vec<ConvertedKind>) -> Router {

@@ -28,6 +28,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
+pub use axum_server::Handle;
 use axum_server::Server;
 use tokio::net::TcpListener;
 

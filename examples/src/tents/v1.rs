@@ -5,7 +5,7 @@ use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycl
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::v1beta1;
+use super::{v1beta1, work};
 
 /// The life of a tent.
 #[lifecycle_graph]
@@ -134,11 +134,13 @@ impl TentStateHandler for Camp {
     type Context = Action<Tent>;
     type Error = Failure;
 
-    async fn pitching(&self, _: &Action<Tent>) -> Result<tent_state::AfterPitching, Failure> {
+    async fn pitching(&self, action: &Action<Tent>) -> Result<tent_state::AfterPitching, Failure> {
+        work(action.id(), "pitched").await;
         Ok(tent_state::AfterPitching::Standing)
     }
 
-    async fn striking(&self, _: &Action<Tent>) -> Result<tent_state::AfterStriking, Failure> {
+    async fn striking(&self, action: &Action<Tent>) -> Result<tent_state::AfterStriking, Failure> {
+        work(action.id(), "taken down").await;
         Ok(tent_state::AfterStriking::Stowed)
     }
 }

@@ -1,9 +1,11 @@
-//! The first version: a site is a text, and a tent that is not in use is `Packed`.
+//! The first version, with the operator of that time: a site is a text, and a tent that is not in use is `Packed`.
 
 use kube::CustomResource;
-use okt::{Desired, LifecycleSpec, Status, lifecycle_graph};
+use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::work;
 
 /// The life of a tent.
 #[lifecycle_graph]
@@ -53,4 +55,27 @@ pub struct TentSpec {
     /// Its color.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
+}
+
+/// The operator of tents, in its first release.
+#[derive(Clone, Debug)]
+pub struct Camp;
+
+impl TentStateHandler for Camp {
+    type Context = Action<Tent>;
+    type Error = Failure;
+
+    async fn pitching(&self, action: &Action<Tent>) -> Result<tent_state::AfterPitching, Failure> {
+        work(action.id(), "pitched").await;
+        Ok(tent_state::AfterPitching::Standing)
+    }
+
+    async fn striking(&self, action: &Action<Tent>) -> Result<tent_state::AfterStriking, Failure> {
+        work(action.id(), "taken down").await;
+        Ok(tent_state::AfterStriking::Packed)
+    }
+}
+
+impl Application for Camp {
+    type Resource = Tent;
 }

@@ -10,6 +10,7 @@ mod record;
 mod replica;
 mod roll_out;
 mod tents;
+mod upgrade;
 
 use std::time::{Duration, SystemTime};
 

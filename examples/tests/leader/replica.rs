@@ -92,6 +92,15 @@ impl Replica {
             .collect()
     }
 
+    /// Returns the lines with these words, without what stands before them.
+    pub(crate) fn texts(&self, words: &str) -> Vec<String> {
+        let lines = self.lines.lock();
+        let texts = lines
+            .iter()
+            .filter_map(|(_, line)| line.find(words).map(|at| line[at..].to_owned()));
+        texts.collect()
+    }
+
     /// Returns how many ranges it acts on, as it logged last.
     pub(crate) fn ranges(&self) -> usize {
         let lines = self.lines.lock();

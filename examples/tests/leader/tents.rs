@@ -27,7 +27,7 @@ const TENTS: usize = 30;
 const ROTATIONS: usize = 3;
 
 /// Returns the specs of all tents in a version, by name.
-async fn specs<K>(client: &Client) -> Result<BTreeMap<String, Value>, kube::Error>
+pub(crate) async fn specs<K>(client: &Client) -> Result<BTreeMap<String, Value>, kube::Error>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
 {
@@ -65,7 +65,7 @@ async fn create(client: &Client, number: usize) {
     written.expect("it is accepted");
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()
 }
@@ -79,7 +79,7 @@ fn replica(kubernetes: &Kubernetes, name: &'static str, port: u16) -> Replica {
     Replica::start_program(name, kubernetes.kubeconfig(), program)
 }
 
-async fn apply(client: &Client, crd: &CustomResourceDefinition) {
+pub(crate) async fn apply(client: &Client, crd: &CustomResourceDefinition) {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let parameters = PatchParams::apply("test").force();
     let applied = crds
@@ -91,7 +91,7 @@ async fn apply(client: &Client, crd: &CustomResourceDefinition) {
     established.await.expect("it is established");
 }
 
-async fn tents<
+pub(crate) async fn tents<
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
         + Clone
         + DeserializeOwned
@@ -193,6 +193,21 @@ async fn a_user_of_the_first_version_packs_one(client: &Client) {
     assert_eq!(seen["spec"]["color"], "red");
 }
 
+/// Returns a definition whose objects are converted at a port of this machine.
+pub(crate) fn converted_at(
+    port: u16,
+    mut crd: CustomResourceDefinition,
+) -> CustomResourceDefinition {
+    let conversion = crd.spec.conversion.as_mut();
+    let webhook = conversion.and_then(|it| it.webhook.as_mut());
+    let config = webhook.and_then(|it| it.client_config.as_mut());
+    let config = config.expect("a webhook");
+    config.service = None;
+    let name = v1::Tent::crd_name();
+    config.url = Some(format!("https://localhost:{port}/convert/{name}"));
+    crd
+}
+
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn objects_of_all_versions_are_converted_while_certificates_are_renewed() {
@@ -214,22 +229,8 @@ async fn objects_of_all_versions_are_converted_while_certificates_are_renewed() 
         replica(&kubernetes, "first", ports[0]),
         replica(&kubernetes, "second", ports[1]),
     ];
-    let mut crd = okt::crd::<v1::Tent>().expect("a CRD");
-    let webhook = crd
-        .spec
-        .conversion
-        .as_mut()
-        .and_then(|it| it.webhook.as_mut());
-    let config = webhook
-        .and_then(|it| it.client_config.as_mut())
-        .expect("a webhook");
-    config.service = None;
-    config.url = Some(format!(
-        "https://localhost:{}/convert/{}",
-        ports[0],
-        v1::Tent::crd_name()
-    ));
-    apply(&client, &crd).await;
+    let crd = okt::crd::<v1::Tent>().expect("a CRD");
+    apply(&client, &converted_at(ports[0], crd)).await;
     until("the definition trusts the webhook", async || {
         specs::<v1::Tent>(&client).await.ok()
     })

@@ -318,7 +318,7 @@ pub fn webhook_roles(program: &str, crds: &[&str], account: &ServiceAccount) -> 
     let definitions = rule(
         "apiextensions.k8s.io",
         &["customresourcedefinitions"],
-        &["list", "patch"],
+        &["list", "watch", "patch"],
     );
     let crds = crds.iter().map(ToString::to_string).collect();
     rbac.grant(&name, None, vec![own(definitions, crds)]);

@@ -49,6 +49,10 @@ pub(super) enum OperatorCommand {
     /// change, or by Kubernetes where it has the kind `StorageVersionMigration`. What is done stays done: if it fails, run it again.
     /// It needs the rights to list and patch the objects in all namespaces, and to patch the status of the definition.
     Migrate {
+        /// For the way back to an earlier release: first let the definitions store this version, and serve none that is
+        /// newer.
+        #[arg(long, value_name = "VERSION")]
+        to: Option<String>,
         /// How many objects are written per second.
         #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
         per_second: u32,

@@ -25,7 +25,6 @@ use okt_view::Kind;
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::object::lifecycle_of;
 use okt_wire::texts::chain;
-#[cfg(feature = "webhooks")]
 use okt_wire::versions::KindVersions;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -69,6 +68,9 @@ pub(super) trait ProgramPart {
 
     /// Returns whether objects have to be converted between the versions of the kind.
     fn is_converted(&self) -> bool;
+
+    /// Returns the names of the versions of the kind, the newest first.
+    fn version_names(&self) -> Vec<String>;
 
     /// Returns the versions of the kind.
     #[cfg(feature = "webhooks")]
@@ -173,6 +175,11 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
 
     fn is_converted(&self) -> bool {
         crd::<ResourceOf<O>>().is_ok_and(|crd| crd.spec.conversion.is_some())
+    }
+
+    fn version_names(&self) -> Vec<String> {
+        let versions = KindVersions::of::<ResourceOf<O>>();
+        versions.all().iter().map(|it| it.name.clone()).collect()
     }
 
     #[cfg(feature = "webhooks")]

@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
+#[cfg(feature = "webhooks")]
+use std::time::Duration;
 
 use clap::ArgMatches;
 use futures::future::try_join_all;
@@ -47,6 +49,10 @@ use crate::webhooks::{ConvertedKind, Webhooks};
 /// Where a pod finds the namespace that it is in.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
+/// How long a pod that stops still answers webhooks: for so long, the API server may still be led to it.
+#[cfg(feature = "webhooks")]
+const LINGERS: Duration = Duration::from_secs(5);
+
 /// Runs operators, each in its namespaces, until a signal; `program` is the name of the program, and
 /// `log_file` decides what is logged.
 pub(super) async fn run(
@@ -57,6 +63,7 @@ pub(super) async fn run(
     program: String,
 ) -> Result<(), String> {
     let (config, address) = cluster().await?;
+    let stopping = CancellationToken::new();
     let monitoring = Monitoring::new();
     for (part, _) in &parts {
         monitoring.expect(controller(&part.kind().1));
@@ -87,7 +94,7 @@ pub(super) async fn run(
     #[cfg(feature = "map")]
     let _map = map(asked, &client, &parts).await?;
     #[cfg(feature = "webhooks")]
-    let _webhooks = webhooks(asked, &client, &parts, &program).await?;
+    let webhooks = webhooks(asked, &client, &parts, (&program, &stopping)).await?;
     #[cfg(not(feature = "webhooks"))]
     for (part, _) in parts.iter().filter(|(part, _)| part.is_converted()) {
         tracing::warn!(
@@ -95,7 +102,6 @@ pub(super) async fn run(
             "its versions differ, and this program converts no objects: it is built without the feature `webhooks`"
         );
     }
-    let stopping = CancellationToken::new();
     let replica_group = shares(asked)?
         .then(|| group(asked, &client, program))
         .transpose()?;
@@ -135,6 +141,11 @@ pub(super) async fn run(
     };
     if let Some(membership) = membership {
         membership.leave().await;
+    }
+    #[cfg(feature = "webhooks")]
+    if let Some(webhooks) = webhooks {
+        // It has ended by itself, or after what was on its way.
+        let _ended = webhooks.await;
     }
     #[cfg(feature = "otel")]
     if let Some(traces) = traces {
@@ -259,13 +270,13 @@ async fn map(
     Ok(Some(AbortOnDropHandle::new(tokio::spawn(both))))
 }
 
-/// Serves the webhooks, until the result is dropped; none if no kind needs one.
+/// Serves the webhooks, until the result is dropped, or for a moment after `stopping`; none if no kind needs one.
 #[cfg(feature = "webhooks")]
 async fn webhooks(
     asked: &RunOptions,
     client: &Client,
     parts: &[LimitedPart],
-    program: &str,
+    (program, stopping): (&str, &CancellationToken),
 ) -> Result<Option<AbortOnDropHandle<()>>, String> {
     let parts = parts.iter().filter(|(part, _)| part.is_converted());
     let kinds = parts.map(|(part, _)| ConvertedKind {
@@ -285,8 +296,9 @@ async fn webhooks(
         certificate: asked.webhook_cert_path.clone(),
         service: WebhookService::of(program, &own_namespace(asked, client)),
         valid: asked.webhook_cert_duration,
+        lingers: if is_in_pod() { LINGERS } else { Duration::ZERO },
     };
-    let served = crate::webhooks::serve(webhooks, client.clone(), kinds).await;
+    let served = crate::webhooks::serve(webhooks, client.clone(), kinds, stopping.clone()).await;
     let served = served
         .map_err(|error| format!("{error}; see --webhook-address and --webhook-cert-path"))?;
     Ok(Some(AbortOnDropHandle::new(tokio::spawn(served))))

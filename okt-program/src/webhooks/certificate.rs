@@ -19,9 +19,10 @@ use okt_serve::tls::{RustlsConfig, ServerConfig, authority, config_of_pem, signe
 use okt_wire::keys::{RENEW_AUTHORITY_KEY, RENEW_CERTIFICATE_KEY};
 use okt_wire::scope::with_name;
 use okt_wire::texts::api_message;
+use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::definitions::trust;
+use super::take;
 use crate::install::webhooks::WebhookService;
 
 /// The files of the Secret, as cert-manager names them, and the key of the authority.
@@ -87,16 +88,16 @@ impl SharedCertificate {
         })
     }
 
-    /// Returns the authorities that are to be trusted.
-    pub(super) fn authorities(&self) -> &[u8] {
-        content(&self.secret, AUTHORITY)
-    }
-
     /// Renews the certificate when it is due, and takes what other replicas have made.
-    pub(super) async fn keep(mut self, client: &Client, tls: &RustlsConfig, crds: &[&str]) {
+    pub(super) async fn keep(
+        mut self,
+        client: &Client,
+        tls: &RustlsConfig,
+        trusted: &watch::Sender<Vec<u8>>,
+    ) {
         let mut logged = String::new();
         loop {
-            let trusted = trust(client, crds, &self.service, self.authorities()).await;
+            take(trusted, content(&self.secret, AUTHORITY));
             sleep(READ.min(self.valid / 12)).await;
             let before = content(&self.secret, CERTIFICATE).to_vec();
             let taken = match self.renew(client).await {
@@ -107,7 +108,7 @@ impl SharedCertificate {
                 }),
                 Err(why) => Err(why),
             };
-            warn_once(&mut logged, trusted.and(taken));
+            warn_once(&mut logged, taken);
         }
     }
 

@@ -1,52 +1,92 @@
 //! Which certificates the definitions of a program trust.
 
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::join_all;
 use k8s_openapi::ByteString;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, ServiceReference,
 };
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
-use okt_wire::scope::with_name;
-use okt_wire::texts::api_message;
+use kube::runtime::watcher::Config;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, ResourceExt};
+use okt_serve::tls::warn_once;
+use okt_wire::texts::{api_message, watch_message};
 use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 use crate::install::webhooks::{WebhookService, client_config};
 
-/// Lets the definitions trust these authorities, where they name the Service of the program.
-///
-/// # Errors
-///
-/// Why one does not, as a sentence for the log; a retry helps once the API server permits it.
-pub(super) async fn trust(
+/// How long after a definition could not be changed it is tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Lets the definitions trust the present authorities, where they name the Service of the program: whenever one of
+/// them changes. Ends when nobody gives authorities any more.
+pub(super) async fn keep_trusted(
     client: &Client,
     crds: &[&str],
     at: &WebhookService,
-    authorities: &[u8],
-) -> Result<(), String> {
-    for name in crds {
-        trust_one(client, name, at, authorities).await?;
-    }
-    Ok(())
+    authorities: &watch::Receiver<Vec<u8>>,
+) {
+    let each = crds
+        .iter()
+        .map(|name| keep_one(client, name, at, authorities.clone()));
+    join_all(each).await;
 }
 
-async fn trust_one(
+async fn keep_one(
     client: &Client,
     name: &str,
     at: &WebhookService,
+    mut authorities: watch::Receiver<Vec<u8>>,
+) {
+    let config = Config::default().fields(&format!("metadata.name={name}"));
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let mut definitions = pin!(
+        watcher(definitions, config)
+            .default_backoff()
+            .applied_objects()
+    );
+    let (mut found, mut failed, mut logged) = (None, false, String::new());
+    loop {
+        tokio::select! {
+            Some(definition) = definitions.next() => match definition {
+                Ok(definition) => found = Some(definition),
+                // The watch begins again by itself.
+                Err(error) => {
+                    let why = watch_message(&error);
+                    warn_once(&mut logged, Err(cannot(name, "watch", &why)));
+                    continue;
+                }
+            },
+            changed = authorities.changed() => if changed.is_err() { return },
+            () = sleep(AGAIN), if failed => {}
+        }
+        let trusted = authorities.borrow_and_update().clone();
+        if let Some(crd) = found.clone().filter(|_| !trusted.is_empty()) {
+            let trusts = trust(client, crd, at, &trusted).await;
+            failed = trusts.is_err();
+            warn_once(&mut logged, trusts);
+        }
+    }
+}
+
+/// Lets a definition trust these authorities.
+///
+/// # Errors
+///
+/// Why it does not, as a sentence for the log; a retry helps once the API server permits it.
+async fn trust(
+    client: &Client,
+    mut crd: CustomResourceDefinition,
+    at: &WebhookService,
     authorities: &[u8],
 ) -> Result<(), String> {
-    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let cannot = |what: &str, error: &kube::Error| {
-        format!(
-            "cannot {what} the customresourcedefinition {name}, which has to trust the webhook: {}",
-            api_message(error)
-        )
-    };
-    let found = api.list(&with_name(name)).await;
-    let found = found.map_err(|error| cannot("read", &error))?;
-    let Some(mut crd) = found.items.into_iter().next() else {
-        return Ok(());
-    };
+    let name = &crd.name_any();
     let version = crd.metadata.resource_version.clone();
     let Some(config) = client_config(&mut crd) else {
         return Ok(());
@@ -64,6 +104,7 @@ async fn trust_one(
         return Ok(());
     }
     let bundle = ByteString(authorities.to_vec());
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let patch = Patch::Merge(json!({
         "metadata": { "resourceVersion": version },
         "spec": { "conversion": { "webhook": { "clientConfig": { "caBundle": bundle } } } },
@@ -76,8 +117,14 @@ async fn trust_one(
             );
             Ok(())
         }
-        // Somebody else changed it: the next time.
+        // Somebody else has changed it, so it comes once more.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        Err(error) => Err(cannot("change", &error)),
+        Err(error) => Err(cannot(name, "change", &api_message(&error))),
     }
+}
+
+fn cannot(name: &str, what: &str, why: &str) -> String {
+    format!(
+        "cannot {what} the customresourcedefinition {name}, which has to trust the webhook: {why}"
+    )
 }
