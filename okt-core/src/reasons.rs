@@ -68,6 +68,8 @@ reasons! {
 
     /// The object cannot be read as its type.
     UNDECODABLE = "Undecodable";
+    /// The check of the application refuses the object.
+    INVALID = "Invalid";
     /// The API server refuses a write of the operator.
     REFUSED = "Refused";
     /// The operator's roles do not allow a write.

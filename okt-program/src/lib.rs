@@ -6,7 +6,7 @@
 //! | `in_use` | the CRDs in use, for `crd --union` |
 //! | `migrate` | brings all objects to the version that their definition stores |
 //! | `preview` | what a release would do to the objects of a cluster |
-//! | `webhooks` | what the API server asks a program: to convert objects |
+//! | `webhooks` | what the API server asks a program: to convert, check and complete objects |
 //! | `program` | the command line: `run`, `preview`, `migrate`, `crd`, `rbac`, `manifests`, `graph`, `dashboards`, `health` |
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has what they need of this.
@@ -29,5 +29,6 @@ mod webhooks;
 pub use install::account::{ServiceAccount, ServiceAccountError};
 pub use install::policy::{approval_policy, status_policy, verb_policy};
 pub use install::rbac::{Rbac, lease_roles, metrics_roles, rbac, verb_roles, webhook_roles};
+pub use install::webhooks::KindWebhooks;
 #[cfg(feature = "cli")]
 pub use program::{NoOptions, Program, main};

@@ -13,14 +13,18 @@ mod server;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use kube::api::{DynamicObject, ListParams, PartialObjectMeta, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, PartialObjectMeta, Patch};
 use kube::core::ApiResource;
 use kube::{Api, Client, ResourceExt};
+use okt_runtime::__program::SHUTDOWN_LIMIT;
 use okt_wire::api_timeout::retry_after;
-use okt_wire::scope::{api, with_name};
-use okt_wire::texts::{api_message, qualified};
+use okt_wire::keys::HANDED_OVER_ANNOTATION;
+use okt_wire::scope::{api, merge_by, with_name};
+use okt_wire::texts::{api_message, qualified, seconds};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -36,11 +40,17 @@ const REPORTED: Duration = Duration::from_secs(5);
 /// How long an API server may take until it knows another definition. A write by one that does not, does not count.
 const KNOWN: Duration = Duration::from_secs(10);
 
+/// How long replicas have to end their work before the version is not served any more on which they act.
+const HANDED_OVER: Duration = SHUTDOWN_LIMIT.saturating_add(Duration::from_secs(10));
+
 /// How often a write is tried that an API server could not answer.
 const TRIES: u32 = 5;
 
 /// How often all objects are brought over because the definition changed meanwhile.
 const PASSES: usize = 5;
+
+/// The name under which what is written is noted.
+const MANAGER: &str = "okt-migrate";
 
 /// How many objects are named that could not be written.
 const NAMED: usize = 10;
@@ -93,7 +103,8 @@ pub(crate) async fn migrate(client: &Client, kind: &MigratedKind) -> Result<Stri
     ))
 }
 
-/// Lets a definition store an earlier version, and serve none that is newer, so that an earlier release can follow.
+/// Lets a definition store an earlier version, and serve none that is newer, so that an earlier release can follow. The
+/// replicas of this release end their work before.
 ///
 /// # Errors
 ///
@@ -106,19 +117,42 @@ pub(crate) async fn go_back(client: &Client, kind: &MigratedKind, to: &str) -> R
             kind.versions.join(", ")
         ));
     };
-    let newer = &kind.versions[..at];
+    let is_newer = |it: &CustomResourceDefinitionVersion| kind.versions[..at].contains(&it.name);
     let mut crd = read(client, name).await?;
+    let was_served = crd.spec.versions.iter().any(|it| it.served && is_newer(it));
+    let annotations = crd.metadata.annotations.get_or_insert_default();
+    annotations.insert(HANDED_OVER_ANNOTATION.to_owned(), to.to_owned());
     for version in &mut crd.spec.versions {
         version.storage = version.name == to;
-        version.served &= !newer.contains(&version.name);
     }
+    change(client, &crd).await?;
+    if was_served {
+        eprintln!(
+            "{name}: replicas that act on a newer version have {} to end their work",
+            seconds(HANDED_OVER)
+        );
+        sleep(HANDED_OVER).await;
+    }
+    let mut crd = read(client, name).await?;
+    for version in &mut crd.spec.versions {
+        version.served &= !is_newer(version);
+    }
+    change(client, &crd).await
+}
+
+/// Writes the annotations and the versions of a definition, unless somebody else has changed it.
+async fn change(client: &Client, crd: &CustomResourceDefinition) -> Result<(), String> {
+    let name = crd.name_any();
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let patch = Patch::Merge(json!({
-        "metadata": { "resourceVersion": crd.metadata.resource_version },
+        "metadata": {
+            "resourceVersion": crd.metadata.resource_version,
+            "annotations": crd.metadata.annotations,
+        },
         "spec": { "versions": crd.spec.versions },
     }));
-    let patched = crds.patch(name, &PatchParams::default(), &patch).await;
-    patched.map(drop).map_err(|error| {
+    let changed = crds.patch(&name, &merge_by(MANAGER), &patch).await;
+    changed.map(drop).map_err(|error| {
         let why = api_message(&error);
         format!("cannot change the customresourcedefinition {name}: {why}")
     })
@@ -246,7 +280,7 @@ impl Definition {
             "status": { "storedVersions": [self.to] },
         });
         let patch = Patch::Merge(status);
-        let parameters = PatchParams::default();
+        let parameters = merge_by(MANAGER);
         match crds.patch_status(&self.name, &parameters, &patch).await {
             Ok(_) => Ok(true),
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
@@ -316,7 +350,7 @@ async fn list(client: &Client, crd: &Definition) -> Result<Vec<StoredObject>, St
 async fn write(client: &Client, crd: &Definition, mut object: StoredObject) -> Result<(), String> {
     let (namespace, name) = (object.namespace(), object.name_any());
     let objects: Api<DynamicObject> = api(client, namespace.as_deref(), &crd.kind);
-    let parameters = PatchParams::default();
+    let parameters = merge_by(MANAGER);
     let mut wait = Duration::from_secs(1);
     for attempt in 1.. {
         let unchanged = Patch::Merge(crd.unchanged(&object));

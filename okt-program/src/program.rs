@@ -2,6 +2,7 @@
 
 mod command_line;
 mod config;
+mod hand_over;
 #[cfg(feature = "logs")]
 mod logs;
 mod part;
@@ -36,7 +37,7 @@ use crate::install::account::ServiceAccount;
 use crate::install::alerts::{self, Monitored};
 use crate::install::manifests::Installation;
 use crate::install::rbac::{Rbac, lease_roles, metrics_roles, webhook_roles};
-use crate::install::webhooks::WebhookService;
+use crate::install::webhooks::{KindWebhooks, WebhookService};
 use crate::install::{dashboards, health};
 use crate::migrate::{MigratedKind, go_back, migrate};
 
@@ -386,8 +387,8 @@ impl Operators {
         let subject = account.filter(|_| secure);
         let metrics = subject.map(|account| documents(&metrics_roles(&own_name(), account)));
         let webhooks = account.and_then(|account| {
-            let crds = self.converted();
-            (!crds.is_empty()).then(|| documents(&webhook_roles(&own_name(), &crds, account)))
+            let asked = self.webhooks();
+            (!asked.is_empty()).then(|| documents(&webhook_roles(&own_name(), &asked, account)))
         });
         let verbs = self.parts.iter().filter(|_| verbs);
         let verbs = verbs.map(|part| documents(&part.verb_roles()));
@@ -400,9 +401,9 @@ impl Operators {
         )
     }
 
-    /// Returns the names of the definitions whose objects this program converts.
-    fn converted(&self) -> Vec<&'static str> {
-        part::converted(self.parts.iter().map(|part| &**part))
+    /// Returns what the API server asks this program.
+    fn webhooks(&self) -> Vec<KindWebhooks> {
+        part::webhooks(self.parts.iter().map(|part| &**part))
     }
 
     /// Returns the manifests that install the program, in the order in which they are applied.
@@ -410,6 +411,7 @@ impl Operators {
         // An existing namespace may hold more than this operator: the manifests must neither label nor delete it.
         let lives_alone = asked.service_account.is_none();
         let account = asked.service_account.clone().map_or_else(own_account, Ok)?;
+        let asked_of = self.webhooks();
         let installation = Installation {
             account: &account,
             image: &asked.image,
@@ -418,7 +420,7 @@ impl Operators {
             shards: asked.shards.to_string(),
             serves: cfg!(feature = "serve"),
             secure: asked.metrics_secure,
-            webhooks: (!self.converted().is_empty())
+            webhooks: (!asked_of.is_empty())
                 .then(|| WebhookService::of(&own_name(), &account.namespace)),
         };
         let mut documents = Vec::new();
@@ -440,6 +442,11 @@ impl Operators {
         documents.extend(installation.disruption_budget().map(|it| yaml(&it)));
         documents.extend(installation.metrics_service().map(|it| yaml(&it)));
         documents.extend(installation.webhook_service().map(|it| yaml(&it)));
+        if let Some(service) = &installation.webhooks {
+            let all = asked_of.iter();
+            let all = all.flat_map(|it| it.configurations(service, &asked.namespace));
+            documents.extend(all.map(|it| yaml(&it)));
+        }
         #[cfg(feature = "serve")]
         if asked.service_monitor {
             documents.push(yaml(&installation.service_monitor()));

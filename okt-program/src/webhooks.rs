@@ -1,12 +1,15 @@
-//! The webhooks of a program, over TLS: the API server asks them to convert objects to other versions.
+//! The webhooks of a program, over TLS: the API server asks them to convert objects to other versions, and to check and
+//! complete them before it stores them.
 //!
 //! | module | content |
 //! |---|---|
+//! | `admission` | checks and completes objects |
 //! | `certificate` | the certificate that the replicas of the program share, in a Secret, and renew |
-//! | `definitions` | which certificates the definitions trust |
+//! | `definitions` | which certificates the objects trust that lead the API server here |
 //!
 //! They answer on every replica, whether it acts on objects or not.
 
+mod admission;
 mod certificate;
 mod definitions;
 
@@ -30,6 +33,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::admission::KindAdmission;
+use self::admission::{AdmissionTask, Review};
 use self::certificate::SharedCertificate;
 use self::definitions::keep_trusted;
 use crate::install::webhooks::WebhookService;
@@ -49,11 +54,21 @@ const REVISIT: Duration = Duration::from_secs(10);
 /// How long requests may take that are on their way when the program stops.
 const DRAINED: Duration = Duration::from_secs(10);
 
-/// A kind whose objects are converted.
-pub(crate) struct ConvertedKind {
+/// A kind about whose objects the API server asks.
+pub(crate) struct HookedKind {
     /// The name of its definition.
     pub(crate) crd: &'static str,
-    pub(crate) versions: KindVersions,
+    /// Its versions, if objects are converted between them.
+    pub(crate) versions: Option<KindVersions>,
+    /// How its objects are checked and completed, if they are.
+    pub(crate) admission: Option<KindAdmission>,
+}
+
+impl HookedKind {
+    /// Returns whether the API server asks at all.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.versions.is_some() || self.admission.is_some()
+    }
 }
 
 /// How the webhooks are served.
@@ -68,7 +83,7 @@ pub(crate) struct Webhooks {
     pub(crate) lingers: Duration,
 }
 
-type Kinds = Arc<Vec<ConvertedKind>>;
+type Kinds = Arc<Vec<HookedKind>>;
 
 /// Serves the webhooks, until the returned future is dropped, or its time is over after `stopping`.
 ///
@@ -78,11 +93,11 @@ type Kinds = Arc<Vec<ConvertedKind>>;
 pub(crate) async fn serve(
     webhooks: Webhooks,
     client: Client,
-    kinds: Vec<ConvertedKind>,
+    kinds: Vec<HookedKind>,
     stopping: CancellationToken,
 ) -> io::Result<impl Future<Output = ()> + Send> {
-    let crds: Vec<_> = kinds.iter().map(|kind| kind.crd).collect();
-    let routes = routes(kinds);
+    let kinds = Arc::new(kinds);
+    let routes = routes(Arc::clone(&kinds));
     let (first, source) = if let Some(directory) = &webhooks.certificate {
         let files = CertificateFiles::in_directory(directory);
         let (digest, first) = files.read()?;
@@ -102,7 +117,7 @@ pub(crate) async fn serve(
         .serve(routes.into_make_service_with_connect_info::<SocketAddr>());
     Ok(async move {
         let (trusted, authorities) = watch::channel(Vec::new());
-        let trusting = keep_trusted(&client, &crds, &webhooks.service, &authorities);
+        let trusting = keep_trusted(&client, &kinds, &webhooks.service, &authorities);
         let renewing = async {
             match source {
                 CertificateSource::Files(files, digest) => {
@@ -160,31 +175,66 @@ fn take(trusted: &watch::Sender<Vec<u8>>, authorities: &[u8]) {
     });
 }
 
-fn routes(kinds: Vec<ConvertedKind>) -> Router {
-    let state = (Arc::new(kinds), Arc::new(Semaphore::new(AT_ONCE)));
+fn routes(kinds: Kinds) -> Router {
+    let state = (kinds, Arc::new(Semaphore::new(AT_ONCE)));
+    let validate = |state, crd, review| admit(AdmissionTask::Validate, state, crd, review);
+    let complete = |state, crd, review| admit(AdmissionTask::Complete, state, crd, review);
     Router::new()
         .route("/convert/{crd}", post(convert))
+        .route("/validate/{crd}", post(validate))
+        .route("/complete/{crd}", post(complete))
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(state)
 }
 
-/// Converts objects. A large list takes long, so it has a thread of its own.
+type Turns = State<(Kinds, Arc<Semaphore>)>;
+
+/// Converts objects.
 async fn convert(
-    State((kinds, turns)): State<(Kinds, Arc<Semaphore>)>,
+    State((kinds, turns)): Turns,
     Path(crd): Path<String>,
     Json(review): Json<ConversionReview>,
-) -> Result<Json<ConversionReview>, StatusCode> {
-    let Some(index) = kinds.iter().position(|kind| kind.crd == crd) else {
-        return Err(StatusCode::NOT_FOUND);
-    };
+) -> Result<Json<ConversionReview>, (StatusCode, String)> {
+    in_turn(kinds, turns, crd, move |kind| {
+        Some(Ok(kind.versions.as_ref()?.review(review)))
+    })
+    .await
+}
+
+/// Checks or completes an object.
+async fn admit(
+    task: AdmissionTask,
+    State((kinds, turns)): Turns,
+    Path(crd): Path<String>,
+    Json(review): Json<Review>,
+) -> Result<Json<Review>, (StatusCode, String)> {
+    in_turn(kinds, turns, crd, move |kind| {
+        Some(kind.admission.as_ref()?.review(task, review))
+    })
+    .await
+}
+
+/// Answers a question about a kind, when it is its turn. An answer may take long, so it has a thread of its own.
+async fn in_turn<T: Send + 'static>(
+    kinds: Kinds,
+    turns: Arc<Semaphore>,
+    crd: String,
+    answer: impl FnOnce(&HookedKind) -> Option<Result<T, String>> + Send + 'static,
+) -> Result<Json<T>, (StatusCode, String)> {
     let turn = turns.acquire_owned().await;
-    let answer = tokio::task::spawn_blocking(move || {
-        let answer = kinds[index].versions.review(review);
+    let answered = tokio::task::spawn_blocking(move || {
+        let kind = kinds.iter().find(|kind| kind.crd == crd);
+        let answered = kind.and_then(answer);
         drop(turn);
-        answer
+        answered
     });
-    let answer = answer
-        .await
-        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
-    Ok(Json(answer))
+    match answered.await {
+        Ok(Some(Ok(answer))) => Ok(Json(answer)),
+        Ok(Some(Err(why))) => {
+            tracing::error!("cannot answer the API server: {why}");
+            Err((StatusCode::INTERNAL_SERVER_ERROR, why))
+        }
+        Ok(None) => Err((StatusCode::NOT_FOUND, String::new())),
+        Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
+    }
 }

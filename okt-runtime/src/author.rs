@@ -2,6 +2,7 @@
 //!
 //! Uses `resources` and the folders below it. `reconcile` calls it.
 
+pub(crate) mod admission;
 pub(crate) mod application;
 pub(crate) mod asked;
 pub(crate) mod context;

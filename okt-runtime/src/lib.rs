@@ -47,6 +47,7 @@ mod resources;
 pub mod sidecar;
 mod test_hooks;
 
+pub use author::admission::{Admission, Validation};
 pub use author::application::{Application, DeadlineClock, ExtraOf, GateOf, PassGraph, StateOf};
 pub use author::context::{Action, Context, StateOnRecord};
 pub use author::external::{AsResource, External, Found};

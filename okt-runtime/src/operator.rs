@@ -45,6 +45,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::author::admission::Admission;
 use crate::author::application::{Application, PassGraph, StateOf};
 use crate::author::asked::{CallPermits, QUESTIONS};
 use crate::cache::cached::reference;
@@ -528,6 +529,7 @@ impl<A: Application> Operator<A> {
                 connection: connection.clone(),
                 cluster: cluster::<A>(is_namespaced, namespace.clone()),
                 limits: limits.clone(),
+                admission: A::admission(Admission::default()),
                 requests: RequestQueue::of(A::requests(Requests::default()).kinds),
                 pass: A::pass(),
                 memory: ObjectMemory::default(),

@@ -39,6 +39,7 @@ use std::sync::Arc;
 
 use kube::Resource;
 use okt_core::machine::{Decision, Effect, Requeue, WriteError};
+use okt_core::reasons;
 use okt_telemetry::metrics::controller::Reconciled;
 use okt_wire::clock::moment;
 use okt_wire::read;
@@ -113,12 +114,21 @@ async fn reconcile_known<A: Application>(
         Some(object) => Ok(object),
         None => cached.object(),
     };
-    let requeue = match object {
+    let object = object.map_err(|why| (reasons::UNDECODABLE, why));
+    let admit = |object| {
+        shared
+            .admission
+            .admit(object)
+            .map_err(|why| (reasons::INVALID, why))
+    };
+    let requeue = match object.and_then(admit) {
         Ok(object) => {
             let reconciliation = Reconciliation::of(shared, place, known, &mut memory, object);
             reconciliation.run().await
         }
-        Err(error) => unreadable::reconcile(shared, cached, &error, known, &mut memory).await,
+        Err((reason, why)) => {
+            unreadable::reconcile(shared, cached, (reason, &why), known, &mut memory).await
+        }
     };
     let (failed, waits_for_permit) = memory.machine.end();
     if !waits_for_permit {

@@ -12,6 +12,10 @@ pub const GRAPH_ANNOTATION: &str = "okt.dev/graph";
 /// The annotation of an object that holds what other versions of its kind have, and the present one cannot hold.
 pub const KEPT_ANNOTATION: &str = "okt.dev/kept-for-versions";
 
+/// The annotation of a CRD whose objects go back to an earlier version, with its name: replicas that act on a newer one
+/// end their work, and only convert.
+pub const HANDED_OVER_ANNOTATION: &str = "okt.dev/handed-over-to";
+
 /// The annotation of the Secret of the webhooks with the time at which the next certificate is made.
 pub const RENEW_CERTIFICATE_KEY: &str = "okt.dev/renew-certificate";
 

@@ -1,7 +1,10 @@
 //! The present version: a site has a field and a number, lamps are names, and a packed tent is `Stowed`.
 
 use kube::CustomResource;
-use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
+use okt::{
+    Action, Admission, Application, Desired, Failure, LifecycleSpec, Status, Validation,
+    lifecycle_graph,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -147,4 +150,30 @@ impl TentStateHandler for Camp {
 
 impl Application for Camp {
     type Resource = Tent;
+
+    fn admission(admission: Admission<Tent>) -> Admission<Tent> {
+        admission.validated_by(validate).completed_by(complete)
+    }
+}
+
+fn validate(old: Option<&Tent>, new: &Tent) -> Validation {
+    let mut validation = Validation::default();
+    if new.spec.people == 0 {
+        validation.refuse("spec.people", "a tent is for somebody");
+    }
+    if usize::from(new.spec.stoves) > new.spec.lamps.len() + 1 {
+        validation.warn("there are fewer lamps than stoves: whoever cooks at night sees nothing");
+    }
+    let field = |tent: &Tent| tent.spec.site.field.clone();
+    if old.is_some_and(|old| field(old) != field(new)) {
+        validation.refuse("spec.site.field", "a tent is not carried to another field");
+    }
+    validation
+}
+
+/// A large tent has a lamp at its entrance.
+fn complete(tent: &mut Tent) {
+    if tent.spec.people > 4 && tent.spec.lamps.is_empty() {
+        tent.spec.lamps.push("entrance".to_owned());
+    }
 }

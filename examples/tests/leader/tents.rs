@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, CustomResourceExt, Resource, ResourceExt};
@@ -31,9 +31,7 @@ pub(crate) async fn specs<K>(client: &Client) -> Result<BTreeMap<String, Value>,
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
 {
-    let kind = ApiResource::erase::<K>(&());
-    let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &kind);
-    let all = api.list(&ListParams::default()).await?;
+    let all = api_of::<K>(client).list(&ListParams::default()).await?;
     let specs = all
         .items
         .into_iter()
@@ -249,5 +247,93 @@ async fn objects_of_all_versions_are_converted_while_certificates_are_renewed() 
     .await;
     guard(&kubernetes).await;
     a_user_of_the_first_version_packs_one(&client).await;
+    let answers = answers_while_nobody_converts(&client, replicas).await;
+    assert_eq!(answers, WHILE_NOBODY_CONVERTS);
     kubernetes.stop().await;
+}
+
+/// What works while no webhook answers: docs/versions.md has it as a table.
+const WHILE_NOBODY_CONVERTS: &str = "\
+create v1: yes
+get v1, of v1 only: yes
+list v1: yes
+patch v1, of v1 only: yes
+patch v1, of both: no
+patch status v1, of both: no
+patch finalizers v1, of both: no
+delete v1, of both: yes
+delete v1, of v1 only: yes
+get v1alpha1, of v1 only: no
+list v1alpha1: no
+create v1alpha1: no
+delete v1alpha1, of v1 only: no
+delete everything in the namespace: yes
+";
+
+/// Tries what users do once the replicas are gone. All tents are stored as `v1`; most were created as `v1alpha1`.
+async fn answers_while_nobody_converts(client: &Client, replicas: [Replica; 2]) -> String {
+    drop(replicas);
+    until("no webhook answers", async || {
+        specs::<v1alpha1::Tent>(client).await.err().map(drop)
+    })
+    .await;
+    let (first, last) = (api_of::<v1alpha1::Tent>(client), api_of::<v1::Tent>(client));
+    let (parameters, deletion) = (PatchParams::default(), DeleteParams::default());
+    let (listing, posting) = (ListParams::default(), PostParams::default());
+    let tent = |name: &str, spec: Value, api: &str| {
+        let kind = GroupVersionKind::gvk("demo.okt.dev", api, "Tent");
+        let kind = ApiResource::from_gvk(&kind);
+        DynamicObject::new(name, &kind).data(json!({ "spec": spec }))
+    };
+    let new = |name| {
+        tent(
+            name,
+            json!({ "people": 2, "site": { "field": "hill" } }),
+            "v1",
+        )
+    };
+    let old = tent("old", json!({ "size": 2, "site": "hill" }), "v1alpha1");
+    let more = Patch::Merge(json!({ "spec": { "people": 4 } }));
+    let noted = Patch::Merge(json!({ "status": { "observedGeneration": 7 } }));
+    let free = Patch::Merge(json!({ "metadata": { "finalizers": [] } }));
+    let mut answers = String::new();
+    let mut note = |what: &str, answer: Option<kube::Error>| {
+        if let Some(why) = &answer {
+            println!("{what}: {why}");
+        }
+        let works = if answer.is_none() { "yes" } else { "no" };
+        answers.push_str(&format!("{what}: {works}\n"));
+    };
+    last.create(&posting, &new("other")).await.expect("created");
+    note("create v1", last.create(&posting, &new("new")).await.err());
+    note("get v1, of v1 only", last.get("new").await.err());
+    note("list v1", last.list(&listing).await.err());
+    let patched = last.patch("new", &parameters, &more).await;
+    note("patch v1, of v1 only", patched.err());
+    let patched = last.patch("tent-01", &parameters, &more).await;
+    note("patch v1, of both", patched.err());
+    let patched = last.patch_status("tent-01", &parameters, &noted).await;
+    note("patch status v1, of both", patched.err());
+    let patched = last.patch("tent-01", &parameters, &free).await;
+    note("patch finalizers v1, of both", patched.err());
+    let deleted = last.delete("tent-01", &deletion).await;
+    note("delete v1, of both", deleted.err());
+    let deleted = last.delete("new", &deletion).await;
+    note("delete v1, of v1 only", deleted.err());
+    note("get v1alpha1, of v1 only", first.get("other").await.err());
+    note("list v1alpha1", first.list(&listing).await.err());
+    note("create v1alpha1", first.create(&posting, &old).await.err());
+    let deleted = first.delete("other", &deletion).await;
+    note("delete v1alpha1, of v1 only", deleted.err());
+    let deleted = last.delete_collection(&deletion, &listing).await;
+    note("delete everything in the namespace", deleted.err());
+    answers
+}
+
+/// Returns the API of a version, without its types.
+fn api_of<K>(client: &Client) -> Api<DynamicObject>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    Api::default_namespaced_with(client.clone(), &ApiResource::erase::<K>(&()))
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, CustomResourceExt, ResourceExt};
 use okt_examples::tents::{v1, v1alpha1, v1beta1};
@@ -167,11 +168,10 @@ impl Camp {
     /// Checks that no piece of work was begun twice, by whichever replica.
     fn assert_each_work_begun_once(&self) {
         let mut begun = BTreeSet::new();
-        for replica in self.ended.iter().chain(self.replicas.values()) {
-            for line in replica.texts("a tent is ") {
-                assert!(begun.insert(line.clone()), "twice: {line}");
-            }
-        }
+        let all = self.ended.iter().chain(self.replicas.values());
+        let all = all.flat_map(|replica| replica.texts("a tent is "));
+        let twice: Vec<_> = all.filter(|line| !begun.insert(line.clone())).collect();
+        assert!(twice.is_empty(), "begun twice: {twice:#?}");
         println!("{} pieces of work, each begun once", begun.len());
     }
 }
@@ -337,7 +337,8 @@ fn count_changes(client: &Client) -> Arc<parking_lot::Mutex<BTreeMap<String, usi
         Api::<v1::Tent>::default_namespaced(client.clone()),
     );
     tokio::spawn(async move {
-        let mut events = watcher(api, watcher::Config::default()).boxed();
+        let events = watcher(api, watcher::Config::default()).default_backoff();
+        let mut events = events.boxed();
         while let Some(event) = events.next().await {
             match event {
                 Ok(Event::InitApply(tent)) => _ = changes.lock().insert(tent.name_any(), 0),

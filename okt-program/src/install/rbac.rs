@@ -16,6 +16,7 @@ use okt_runtime::{Application, OperatorError, Requests, StateOf, Watches};
 
 use super::account::ServiceAccount;
 use super::policy;
+use super::webhooks::KindWebhooks;
 
 /// The API group of roles.
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -294,14 +295,19 @@ pub fn verb_roles<A: Application>() -> Rbac {
 }
 
 /// Returns the role for the certificate of the webhooks of a program, in the namespace of its service account, the role
-/// that lets the definitions of these names trust it, and their bindings.
+/// that lets the objects trust it by which the API server finds the webhooks of these kinds, and their bindings.
 ///
-/// ```
-/// let roles = okt::webhook_roles("tents", &["tents.demo.okt.dev"], &"ops/tents".parse()?);
+/// ```no_run
+/// # use okt::Application;
+/// # fn example<A: Application>() -> Result<(), okt::ServiceAccountError> {
+/// let kinds = [okt::KindWebhooks::of::<A>()];
+/// let roles = okt::webhook_roles("tents", &kinds, &"ops/tents".parse()?);
 /// assert_eq!(roles.roles[0].metadata.name.as_deref(), Some("tents:webhooks"));
-/// # Ok::<(), okt::ServiceAccountError>(())
+/// # Ok(())
+/// # }
 /// ```
-pub fn webhook_roles(program: &str, crds: &[&str], account: &ServiceAccount) -> Rbac {
+pub fn webhook_roles(program: &str, kinds: &[KindWebhooks], account: &ServiceAccount) -> Rbac {
+    const TRUST: [&str; 3] = ["list", "watch", "patch"];
     let mut rbac = Rbac::default();
     let name = format!("{program}:webhooks");
     let own = |rule: PolicyRule, names: Vec<String>| PolicyRule {
@@ -315,13 +321,24 @@ pub fn webhook_roles(program: &str, crds: &[&str], account: &ServiceAccount) -> 
         rule("", &["secrets"], &["create"]),
     ];
     rbac.grant(&name, Some(&account.namespace), certificate);
-    let definitions = rule(
-        "apiextensions.k8s.io",
-        &["customresourcedefinitions"],
-        &["list", "watch", "patch"],
-    );
-    let crds = crds.iter().map(ToString::to_string).collect();
-    rbac.grant(&name, None, vec![own(definitions, crds)]);
+    let of = |group: &str, resource: &str, asks: fn(&KindWebhooks) -> bool| {
+        let kinds = kinds.iter().filter(|kind| asks(kind));
+        let names: Vec<_> = kinds.map(|kind| kind.crd.to_owned()).collect();
+        (!names.is_empty()).then(|| own(rule(group, &[resource], &TRUST), names))
+    };
+    let admission = "admissionregistration.k8s.io";
+    let rules = [
+        of("apiextensions.k8s.io", "customresourcedefinitions", |it| {
+            it.converts
+        }),
+        of(admission, "mutatingwebhookconfigurations", |it| {
+            it.completes
+        }),
+        of(admission, "validatingwebhookconfigurations", |it| {
+            it.validates
+        }),
+    ];
+    rbac.grant(&name, None, rules.into_iter().flatten().collect());
     rbac.bind(account);
     rbac
 }

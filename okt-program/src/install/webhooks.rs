@@ -1,11 +1,112 @@
-//! Where the API server finds the webhooks of a program.
+//! Where the API server finds the webhooks of a program, and what it asks them.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, WebhookClientConfig,
 };
+use kube::{CustomResourceExt, Resource};
+use okt_runtime::{Admission, Application, crd};
+use serde_json::{Value, json};
 
 /// The port of the webhooks in a pod.
 pub(crate) const WEBHOOKS_PORT: u16 = 9443;
+
+/// How long the API server waits for an answer before it stores an object, in seconds.
+const TIMEOUT_SECONDS: u8 = 5;
+
+/// What the API server asks a program about the objects of a kind: [`webhook_roles`](crate::webhook_roles) takes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KindWebhooks {
+    /// The name of the definition, and of the configurations of the webhooks.
+    pub(crate) crd: &'static str,
+    group: String,
+    version: String,
+    plural: String,
+    /// To convert them between versions.
+    pub(crate) converts: bool,
+    /// To check them.
+    pub(crate) validates: bool,
+    /// To complete them.
+    pub(crate) completes: bool,
+}
+
+impl KindWebhooks {
+    /// Returns what the API server asks about the objects of an application.
+    pub fn of<A: Application>() -> Self {
+        let admission = A::admission(Admission::default());
+        Self {
+            crd: A::Resource::crd_name(),
+            group: A::Resource::group(&()).into_owned(),
+            version: A::Resource::version(&()).into_owned(),
+            plural: A::Resource::plural(&()).into_owned(),
+            converts: crd::<A::Resource>().is_ok_and(|crd| crd.spec.conversion.is_some()),
+            validates: admission.validates(),
+            completes: admission.completes(),
+        }
+    }
+
+    /// Returns whether it asks at all.
+    pub fn are_needed(&self) -> bool {
+        self.converts || self.validates || self.completes
+    }
+
+    /// Returns the configurations of the webhooks that check and complete objects, in these namespaces or in all.
+    pub(crate) fn configurations(&self, at: &WebhookService, namespaces: &[String]) -> Vec<Value> {
+        let both = [
+            (self.completes, "Mutating", "complete"),
+            (self.validates, "Validating", "validate"),
+        ];
+        let wanted = both.into_iter().filter(|(is_wanted, ..)| *is_wanted);
+        let configurations = wanted.map(|(_, kind, task)| {
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": format!("{kind}WebhookConfiguration"),
+                "metadata": { "name": self.crd },
+                "webhooks": [self.configuration(task, at, namespaces)],
+            })
+        });
+        configurations.collect()
+    }
+
+    fn configuration(&self, task: &str, at: &WebhookService, namespaces: &[String]) -> Value {
+        let mut webhook = json!({
+            "name": format!("{task}.{}", self.crd),
+            "clientConfig": { "service": {
+                "name": at.name,
+                "namespace": at.namespace,
+                "path": format!("/{task}/{}", self.crd),
+                "port": 443,
+            } },
+            "rules": [{
+                "apiGroups": [self.group],
+                "apiVersions": [self.version],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": [self.plural],
+            }],
+            // Other versions are converted first.
+            "matchPolicy": "Equivalent",
+            // Labels, finalizers and a deletion pass without a question.
+            "matchConditions": [{
+                "name": "its-spec-is-new",
+                "expression": "!has(object.metadata.deletionTimestamp) && (oldObject == null || object.?spec != oldObject.?spec)",
+            }],
+            // Nobody is locked out while no replica answers: the operator itself checks and completes what it reads.
+            "failurePolicy": "Ignore",
+            "timeoutSeconds": TIMEOUT_SECONDS,
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        });
+        if !namespaces.is_empty() {
+            webhook["namespaceSelector"] = json!({ "matchExpressions": [{
+                "key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces,
+            }] });
+        }
+        if task == "complete" {
+            // Another webhook may change what is completed by.
+            webhook["reinvocationPolicy"] = json!("IfNeeded");
+        }
+        webhook
+    }
+}
 
 /// The Service of the webhooks of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,9 +134,7 @@ impl WebhookService {
 }
 
 /// Returns how the API server reaches the webhook that converts objects, if they need one.
-pub(crate) fn client_config(
-    crd: &mut CustomResourceDefinition,
-) -> Option<&mut WebhookClientConfig> {
+fn client_config(crd: &mut CustomResourceDefinition) -> Option<&mut WebhookClientConfig> {
     let webhook = crd.spec.conversion.as_mut()?.webhook.as_mut()?;
     webhook.client_config.as_mut()
 }

@@ -337,7 +337,7 @@ pub(super) struct RunOptions {
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "HOST:PORT", env = "OKT_HEALTH_ADDRESS", value_parser = listen_address)]
     pub(super) health_address: Option<Listen>,
-    /// Serve the webhooks at this address, if a kind has several versions; empty for none [default: `:9443` in a pod, none
+    /// Serve the webhooks at this address, if a kind has several versions or its objects are checked; empty for none [default: `:9443` in a pod, none
     /// elsewhere]
     #[cfg(feature = "webhooks")]
     #[arg(long, value_name = "HOST:PORT", env = "OKT_WEBHOOK_ADDRESS", value_parser = listen_address)]

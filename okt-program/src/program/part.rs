@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use futures::FutureExt;
-use futures::future::LocalBoxFuture;
+use futures::future::{LocalBoxFuture, OptionFuture};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, CustomResourceExt, Resource};
 use okt_core::Graph;
+#[cfg(feature = "webhooks")]
+use okt_runtime::Admission;
 use okt_runtime::{
     Application, IntoOperator, Operator, OperatorError, PassGraph, Requests, crd, crd_union,
 };
@@ -23,6 +25,7 @@ use okt_telemetry::receivers::cloud_events::CloudEvents;
 #[cfg(feature = "map")]
 use okt_view::Kind;
 use okt_wire::api_timeout::limit_answers;
+use okt_wire::keys::HANDED_OVER_ANNOTATION;
 use okt_wire::object::lifecycle_of;
 use okt_wire::texts::chain;
 use okt_wire::versions::KindVersions;
@@ -30,10 +33,14 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::command_line::PolicyKind;
+use super::hand_over::HandOver;
 use crate::install::account::ServiceAccount;
 use crate::install::policy::{approval_policy, status_policy, verb_policy};
 use crate::install::rbac::{Rbac, rbac, verb_roles};
+use crate::install::webhooks::KindWebhooks;
 use crate::preview::{Preview, Record, preview};
+#[cfg(feature = "webhooks")]
+use crate::webhooks::{HookedKind, KindAdmission};
 
 /// An operator or a subcommand that runs; an error is a message.
 pub(super) type Running = LocalBoxFuture<'static, Result<(), String>>;
@@ -66,15 +73,15 @@ pub(super) trait ProgramPart {
     /// Returns the roles for the verbs of states.
     fn verb_roles(&self) -> Rbac;
 
-    /// Returns whether objects have to be converted between the versions of the kind.
-    fn is_converted(&self) -> bool;
+    /// Returns what the API server asks about objects.
+    fn webhooks(&self) -> KindWebhooks;
 
     /// Returns the names of the versions of the kind, the newest first.
     fn version_names(&self) -> Vec<String>;
 
-    /// Returns the versions of the kind.
+    /// Returns what answers it.
     #[cfg(feature = "webhooks")]
-    fn versions(&self) -> KindVersions;
+    fn hooked(&self) -> HookedKind;
 
     /// Returns the graphs that the application declares.
     fn graphs(&self) -> Vec<&'static Graph<'static>>;
@@ -90,10 +97,11 @@ pub(super) trait ProgramPart {
 /// An operator, and the namespaces that it is limited to.
 pub(super) type LimitedPart = (Box<dyn ProgramPart>, Vec<String>);
 
-/// Returns the names of the definitions whose objects the program converts; none without the feature `webhooks`.
-pub(super) fn converted<'a>(parts: impl Iterator<Item = &'a dyn ProgramPart>) -> Vec<&'static str> {
-    let parts = parts.filter(|part| cfg!(feature = "webhooks") && part.is_converted());
-    parts.map(ProgramPart::crd_name).collect()
+/// Returns what the API server asks about objects of the operators; nothing without the feature `webhooks`.
+pub(super) fn webhooks<'a>(parts: impl Iterator<Item = &'a dyn ProgramPart>) -> Vec<KindWebhooks> {
+    let all = parts.map(ProgramPart::webhooks);
+    all.filter(|it| cfg!(feature = "webhooks") && it.are_needed())
+        .collect()
 }
 
 /// An operator that a function creates.
@@ -173,8 +181,8 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
         verb_roles::<O::Application>()
     }
 
-    fn is_converted(&self) -> bool {
-        crd::<ResourceOf<O>>().is_ok_and(|crd| crd.spec.conversion.is_some())
+    fn webhooks(&self) -> KindWebhooks {
+        KindWebhooks::of::<O::Application>()
     }
 
     fn version_names(&self) -> Vec<String> {
@@ -183,8 +191,13 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
     }
 
     #[cfg(feature = "webhooks")]
-    fn versions(&self) -> KindVersions {
-        KindVersions::of::<ResourceOf<O>>()
+    fn hooked(&self) -> HookedKind {
+        let webhooks = self.webhooks();
+        HookedKind {
+            crd: webhooks.crd,
+            versions: webhooks.converts.then(KindVersions::of::<ResourceOf<O>>),
+            admission: KindAdmission::of(O::Application::admission(Admission::default())),
+        }
     }
 
     fn graphs(&self) -> Vec<&'static Graph<'static>> {
@@ -288,6 +301,7 @@ async fn run<O: IntoOperator>(connect: Connect<O>, context: ProgramContext) -> R
         connected = connect(client.clone(), &options) => connected?,
         () = stopping.cancelled() => return Ok(()),
     };
+    let watching = client.clone();
     let operator = connected.into_operator(client);
     log_start(&operator, &address);
     let operator = limits
@@ -300,13 +314,54 @@ async fn run<O: IntoOperator>(connect: Connect<O>, context: ProgramContext) -> R
         Some(events) => operator.delivering(events),
         None => operator,
     };
-    match operator.run(stopping.cancelled_owned()).await {
-        Ok(()) => Ok(()),
+    let hand_over = (KindVersions::of::<ResourceOf<O>>().all().len() > 1).then(|| {
+        HandOver::follow(
+            watching,
+            ResourceOf::<O>::crd_name(),
+            ResourceOf::<O>::version(&()).into_owned(),
+        )
+    });
+    let stopped = ended(stopping.clone(), hand_over.as_ref());
+    match operator.run(stopped).await {
+        Ok(()) => handed_back(&stopping, hand_over.as_ref()).await,
         Err(OperatorError::NoContact(error)) => Err(format!(
             "cannot reach the Kubernetes API at {address}: {}",
             chain(&error)
         )),
         Err(error) => Err(chain(&error)),
+    }
+}
+
+/// Completes when the operator is to end: the program stops, or another release takes over.
+fn ended(
+    stopping: CancellationToken,
+    hand_over: Option<&HandOver>,
+) -> impl Future<Output = ()> + Send + use<> {
+    let handed_over = OptionFuture::from(hand_over.map(|it| it.until(true)));
+    async move {
+        tokio::select! {
+            () = stopping.cancelled() => {}
+            Some(()) = handed_over => {
+                tracing::warn!("its objects go back to an earlier version, as the annotation {HANDED_OVER_ANNOTATION} of the definition says: ends its work, and only converts");
+            }
+        }
+    }
+}
+
+/// Waits until a program ends whose operator has ended. If its objects are handed back to it, it has to start anew.
+async fn handed_back(
+    stopping: &CancellationToken,
+    hand_over: Option<&HandOver>,
+) -> Result<(), String> {
+    let Some(hand_over) = hand_over else {
+        return Ok(());
+    };
+    tokio::select! {
+        biased;
+        () = stopping.cancelled() => Ok(()),
+        () = hand_over.until(false) => {
+            Err("its objects do not go back to an earlier version any more: start it anew".to_owned())
+        }
     }
 }
 

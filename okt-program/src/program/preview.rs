@@ -8,7 +8,7 @@ use clap::ArgMatches;
 use kube::Client;
 
 use super::command_line::PreviewOptions;
-use super::part::{LimitedPart, PartTask, Previewed, converted};
+use super::part::{LimitedPart, PartTask, Previewed, webhooks};
 use super::run::{cannot_connect, cluster};
 use crate::install::account::ServiceAccount;
 use crate::install::rbac::{lease_roles, webhook_roles};
@@ -32,9 +32,9 @@ pub(super) async fn preview(
     let found = Rc::new(RefCell::new(Vec::new()));
     // The replicas of all operators share their leases.
     let mut beside = lease_roles(program, &account);
-    let crds = converted(parts.iter().map(|(part, _)| &**part));
-    if !crds.is_empty() {
-        beside.add(webhook_roles(program, &crds, &account));
+    let asked = webhooks(parts.iter().map(|(part, _)| &**part));
+    if !asked.is_empty() {
+        beside.add(webhook_roles(program, &asked, &account));
     }
     for (part, namespaces) in parts {
         let (client, record) = dry_run(&client);

@@ -44,7 +44,7 @@ use crate::install::manifests::{HEALTH_PORT, metrics_port};
 #[cfg(feature = "webhooks")]
 use crate::install::webhooks::{WEBHOOKS_PORT, WebhookService};
 #[cfg(feature = "webhooks")]
-use crate::webhooks::{ConvertedKind, Webhooks};
+use crate::webhooks::{HookedKind, Webhooks};
 
 /// Where a pod finds the namespace that it is in.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -96,7 +96,7 @@ pub(super) async fn run(
     #[cfg(feature = "webhooks")]
     let webhooks = webhooks(asked, &client, &parts, (&program, &stopping)).await?;
     #[cfg(not(feature = "webhooks"))]
-    for (part, _) in parts.iter().filter(|(part, _)| part.is_converted()) {
+    for (part, _) in parts.iter().filter(|(part, _)| part.webhooks().converts) {
         tracing::warn!(
             crd = part.crd_name(),
             "its versions differ, and this program converts no objects: it is built without the feature `webhooks`"
@@ -278,12 +278,8 @@ async fn webhooks(
     parts: &[LimitedPart],
     (program, stopping): (&str, &CancellationToken),
 ) -> Result<Option<AbortOnDropHandle<()>>, String> {
-    let parts = parts.iter().filter(|(part, _)| part.is_converted());
-    let kinds = parts.map(|(part, _)| ConvertedKind {
-        crd: part.crd_name(),
-        versions: part.versions(),
-    });
-    let kinds: Vec<_> = kinds.collect();
+    let kinds = parts.iter().map(|(part, _)| part.hooked());
+    let kinds: Vec<_> = kinds.filter(HookedKind::is_asked).collect();
     let address = match asked.webhook_address {
         Some(Listen(address)) => address,
         None => is_in_pod().then_some(ListenAddress::All(WEBHOOKS_PORT)),

@@ -12,6 +12,7 @@ use okt_wire::object::LifecycleObject;
 use okt_wire::revision::Revision;
 use serde::{Serialize, Serializer};
 
+use crate::author::admission::Admission;
 use crate::author::asked::ANSWER_LIMIT;
 use crate::author::context::{Action, Context};
 use crate::author::limit::Limit;
@@ -71,6 +72,13 @@ pub trait Application: Send + Sync + Sized + 'static {
     /// OKT calls it when the operator starts, and to make the CRDs and compute the operator's permissions.
     fn requests(requests: Requests<Self::Resource>) -> Requests<Self::Resource> {
         requests
+    }
+
+    /// Declares how objects are checked and completed before the API server stores them.
+    ///
+    /// OKT calls it when the operator starts, and to print what installs the webhooks.
+    fn admission(admission: Admission<Self::Resource>) -> Admission<Self::Resource> {
+        admission
     }
 
     /// Declares the resources that should exist in the cluster while the object is in a state.

@@ -88,6 +88,8 @@ impl<'a, A: Application> Reconciliation<'a, A> {
     ///
     /// Hashing what handlers act upon costs more than everything else here, and a write of a status does not change it.
     fn replace(&mut self, object: Arc<A::Resource>) -> Object {
+        let admission = &self.shared.admission;
+        let object = admission.completed(Arc::clone(&object)).unwrap_or(object);
         let (before, now) = (self.object.meta(), object.meta());
         let is_same = (now.generation, &now.labels, &now.annotations)
             == (before.generation, &before.labels, &before.annotations);

@@ -16,6 +16,7 @@ use okt_wire::watch::Connection;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::author::admission::Admission;
 use crate::author::application::{Application, PassGraph};
 use crate::author::asked::CallPermits;
 use crate::author::context::Context;
@@ -37,6 +38,8 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) cluster: Arc<Cluster>,
     /// The limits of the graph, if it has any.
     pub(crate) limits: Option<Arc<Limits<A>>>,
+    /// How objects are checked and completed.
+    pub(crate) admission: Admission<A::Resource>,
     /// The requests that objects serve.
     pub(crate) requests: RequestQueue,
     /// The pass that runs in every reconciliation.

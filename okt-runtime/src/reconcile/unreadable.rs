@@ -1,4 +1,5 @@
-//! An object that does not decode: its conditions report it, and it can still be abandoned.
+//! An object that is not acted upon, because it does not decode or the application refuses it: its conditions report it,
+//! and it can still be abandoned.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::Resource;
@@ -29,18 +30,19 @@ use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::report::{FIELD_MANAGER, StatusPatch};
 use crate::reconcile::shared::Shared;
 
-/// An object that does not decode.
+/// An object that is not acted upon.
 struct Unreadable<'a> {
     meta: ObjectMeta,
     text: String,
+    reason: &'static str,
     error: &'a str,
 }
 
-/// Reconciles an object that does not decode; returns when to requeue it.
+/// Reconciles an object that is not acted upon; returns when to requeue it.
 pub(super) async fn reconcile<A: Application>(
     shared: &Shared<A>,
     cached: &Cached<A::Resource>,
-    error: &str,
+    (reason, error): (&'static str, &str),
     known: &Known,
     memory: &mut Remembered,
 ) -> Requeue {
@@ -50,6 +52,7 @@ pub(super) async fn reconcile<A: Application>(
         // The cache has read it from this text before.
         meta: meta.unwrap_or_else(|| cached.meta().clone()),
         text,
+        reason,
         error,
     };
     let (setup, uid) = (
@@ -84,7 +87,7 @@ pub(super) async fn reconcile<A: Application>(
                 memory.work.cancel(effect.task);
                 memory.machine.cancelled(effect);
             }
-            // The machine asks for no other effect for an object that does not decode.
+            // The machine asks for no other effect for an object that is not acted upon.
             other => {
                 memory.machine.not_done(other);
                 return Requeue::soon();
@@ -105,14 +108,14 @@ impl Unreadable<'_> {
             && pruned::field(&self.text, &["status", "lifecycle"]).is_none()
     }
 
-    /// Reports in the conditions that the object does not decode.
+    /// Reports in the conditions that the object is not acted upon.
     async fn report<A: Application>(
         &self,
         shared: &Shared<A>,
         effect: ShowUnreadable,
         memory: &mut Remembered,
     ) {
-        tracing::error!("cannot decode the object: {}", self.error);
+        tracing::error!(reason = self.reason, "not acted upon: {}", self.error);
         match self.write(shared).await {
             Ok(meta) => memory
                 .machine
@@ -123,7 +126,12 @@ impl Unreadable<'_> {
 
     /// Writes the conditions, unless the object has them; returns the metadata of the object that has them.
     async fn write<A: Application>(&self, shared: &Shared<A>) -> Result<ObjectMeta, kube::Error> {
-        let Self { meta, text, error } = self;
+        let Self {
+            meta,
+            text,
+            reason,
+            error,
+        } = self;
         let conditions: Vec<Condition> = pruned::field(text, &["status", "conditions"])
             .and_then(|conditions| serde_json::from_str(conditions).ok())
             .unwrap_or_default();
@@ -132,19 +140,22 @@ impl Unreadable<'_> {
         } else {
             ""
         };
-        let message = bounded(format!(
-            "the operator cannot read this object{way_out}: {error}"
-        ));
+        let what = if *reason == reasons::INVALID {
+            "the operator does not act upon this object"
+        } else {
+            "the operator cannot read this object"
+        };
+        let message = bounded(format!("{what}{way_out}: {error}"));
         let is_reported = conditions.iter().any(|c| {
             c.type_ == "Stalled"
-                && c.reason == reasons::UNDECODABLE
+                && c.reason == *reason
                 && c.message == message
                 && c.observed_generation == meta.generation
         });
         if is_reported {
             return Ok(meta.clone());
         }
-        let (now, why) = (shared.clock.now(), (reasons::UNDECODABLE, message.as_str()));
+        let (now, why) = (shared.clock.now(), (*reason, message.as_str()));
         let conditions = stalled::<StateOf<A>>(meta, why, &conditions, now, shared.pass_graph());
         let kept = |name: &str| {
             let text = pruned::field(text, &["status", name])?;
@@ -166,7 +177,7 @@ impl Unreadable<'_> {
         let written = answer(api.patch_status(name, &params, &Patch::Apply(patch))).await?;
         shared.telemetry.wrote(Written::Status);
         let trouble = Occurrence::Trouble {
-            reason: reasons::UNDECODABLE.to_owned(),
+            reason: (*reason).to_owned(),
             message: error.to_string(),
         };
         shared.telemetry.record::<A::Resource>(meta, trouble);
