@@ -11,5 +11,5 @@ pub(crate) mod health;
 pub(crate) mod manifests;
 pub(crate) mod policy;
 pub(crate) mod rbac;
-#[cfg(feature = "cli")]
+pub(crate) mod rules;
 pub(crate) mod webhooks;

@@ -29,6 +29,7 @@ mod webhooks;
 pub use install::account::{ServiceAccount, ServiceAccountError};
 pub use install::policy::{approval_policy, status_policy, verb_policy};
 pub use install::rbac::{Rbac, lease_roles, metrics_roles, rbac, verb_roles, webhook_roles};
+pub use install::rules::rule_policy;
 pub use install::webhooks::KindWebhooks;
 #[cfg(feature = "cli")]
 pub use program::{NoOptions, Program, main};

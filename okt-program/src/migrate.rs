@@ -6,7 +6,8 @@
 //!
 //! An object that is written without a change is stored in the present version. Its spec stays the same, so operators
 //! have nothing to do for it. One that is stored so already is not written: whoever begins again goes on.
-//! It also forgets who wrote fields of versions that are not served any more: see `Definition::has_left_over`.
+//! It also notes in the present version who wrote fields in one that is not served any more: see
+//! `Definition::has_left_over`.
 
 mod server;
 
@@ -194,6 +195,18 @@ struct Definition {
     changed: Option<Duration>,
 }
 
+/// Adds a set of fields to another: their names are those of nested objects.
+fn join(all: &mut Value, more: Value) {
+    match (all, more) {
+        (Value::Object(all), Value::Object(more)) => {
+            for (name, fields) in more {
+                join(all.entry(name).or_insert_with(|| json!({})), fields);
+            }
+        }
+        (all, more) => *all = more,
+    }
+}
+
 async fn read(client: &Client, name: &str) -> Result<CustomResourceDefinition, String> {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let found = crds.list(&with_name(name)).await.map_err(|error| {
@@ -236,7 +249,7 @@ async fn definition(client: &Client, name: &str) -> Result<Definition, String> {
 type StoredObject = PartialObjectMeta<DynamicObject>;
 
 impl Definition {
-    /// Returns whether an object notes who wrote fields of a version that is not served any more.
+    /// Returns whether an object notes who wrote fields in a version that is not served any more.
     ///
     /// Once the definition lacks that version, the API server cannot compare these fields, and refuses every write of the
     /// object: "request to convert CR to an invalid group/version".
@@ -254,16 +267,43 @@ impl Definition {
         // Another object of this name is stored in the present version already, and is a conflict.
         let mut metadata = json!({ "uid": object.uid() });
         if self.has_left_over(object) {
-            let entries = object.managed_fields().iter();
-            let kept: Vec<_> = entries.filter(|it| self.is_served(it)).collect();
-            metadata["managedFields"] = match &*kept {
-                // An empty list would change nothing.
-                [] => json!([{}]),
-                kept => json!(kept),
-            };
+            metadata["managedFields"] = json!(self.in_present_version(object.managed_fields()));
             metadata["resourceVersion"] = json!(object.resource_version());
         }
         json!({ "metadata": metadata })
+    }
+
+    /// Returns who wrote which fields, without versions that are not served.
+    ///
+    /// A field that has another name in the present version belongs to nobody then; all others stay with whoever wrote
+    /// them. Otherwise an apply that leaves out a field would not remove it.
+    fn in_present_version(&self, entries: &[ManagedFieldsEntry]) -> Vec<ManagedFieldsEntry> {
+        let mut all: Vec<ManagedFieldsEntry> = Vec::new();
+        for entry in entries {
+            let mut entry = entry.clone();
+            if !self.is_served(&entry) {
+                entry.api_version = Some(self.kind.api_version.clone());
+            }
+            let whose = |it: &ManagedFieldsEntry| {
+                let api_version = it.api_version.clone();
+                let whose = (
+                    it.manager.clone(),
+                    it.operation.clone(),
+                    it.subresource.clone(),
+                );
+                (whose, api_version)
+            };
+            match all.iter_mut().find(|it| whose(it) == whose(&entry)) {
+                Some(same) => {
+                    if let (Some(all), Some(more)) = (&mut same.fields_v1, entry.fields_v1) {
+                        join(&mut all.0, more.0);
+                    }
+                    same.time = same.time.take().max(entry.time);
+                }
+                None => all.push(entry),
+            }
+        }
+        all
     }
 
     /// Waits until every API server knows the definition.
@@ -382,4 +422,53 @@ async fn write(client: &Client, crd: &Definition, mut object: StoredObject) -> R
 fn failed(object: &StoredObject, error: &kube::Error) -> String {
     let name = qualified(object.namespace().as_deref(), &object.name_any());
     format!("{name}: {}", api_message(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_wrote_in_a_version_that_is_gone_wrote_in_the_present_one() {
+        let crd = Definition {
+            name: "tents.demo.okt.dev".to_owned(),
+            kind: ApiResource {
+                group: "demo.okt.dev".to_owned(),
+                version: "v1".to_owned(),
+                api_version: "demo.okt.dev/v1".to_owned(),
+                kind: "Tent".to_owned(),
+                plural: "tents".to_owned(),
+            },
+            to: "v1".to_owned(),
+            outdated: Vec::new(),
+            served: vec!["demo.okt.dev/v1".to_owned()],
+            generation: None,
+            resource_version: None,
+            changed: None,
+        };
+        let entry = |manager: &str, version: &str, fields: Value| {
+            let entry = json!({
+                "manager": manager, "operation": "Update", "apiVersion": format!("demo.okt.dev/{version}"),
+                "fieldsType": "FieldsV1", "fieldsV1": fields,
+            });
+            serde_json::from_value::<ManagedFieldsEntry>(entry).expect("an entry")
+        };
+        let notes = [
+            entry(
+                "me",
+                "v1alpha1",
+                json!({ "f:spec": { "f:size": {}, "f:site": {} } }),
+            ),
+            entry("you", "v1alpha1", json!({ "f:status": {} })),
+            entry("me", "v1", json!({ "f:spec": { "f:people": {} } })),
+        ];
+        let all = json!({ "f:spec": { "f:size": {}, "f:site": {}, "f:people": {} } });
+        assert_eq!(
+            crd.in_present_version(&notes),
+            [
+                entry("me", "v1", all),
+                entry("you", "v1", json!({ "f:status": {} }))
+            ]
+        );
+    }
 }

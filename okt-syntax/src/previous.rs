@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Data, DeriveInput, Field, Fields, FieldsNamed, Path, Token, Type};
+use syn::{Attribute, Data, DeriveInput, Fields, FieldsNamed, Path, Token, Type};
 
 use crate::items::{self, Item, ItemContent};
 use crate::report::{ErrorReport, Spot};
@@ -18,6 +18,68 @@ pub(crate) struct Previous {
     pub(crate) removed: Vec<Ident>,
     /// Whether a type is the desired state, whose names differ between versions.
     pub(crate) is_desired: fn(&Type) -> bool,
+}
+
+/// What `#[lifecycle(..)]` says of a field.
+#[derive(Default)]
+pub(crate) struct FieldOptions {
+    /// Where it comes from, if not from the field of its name, and where that is said.
+    origin: Option<(Origin, Spot)>,
+    /// Whether it stays as it was when the object was created.
+    pub(crate) immutable: bool,
+}
+
+impl FieldOptions {
+    /// Reads the options of all fields of a struct.
+    pub(crate) fn of_fields(report: &mut ErrorReport, input: &DeriveInput) -> Vec<Self> {
+        let Data::Struct(data) = &input.data else {
+            return Vec::new();
+        };
+        data.fields
+            .iter()
+            .map(|field| Self::of(report, &field.attrs))
+            .collect()
+    }
+
+    fn of(report: &mut ErrorReport, attrs: &[Attribute]) -> Self {
+        let mut options = Self::default();
+        let own = attrs
+            .iter()
+            .filter(|attr| attr.path().is_ident("lifecycle"));
+        for attr in own {
+            for item in items::of_attribute(report, attr).unwrap_or_default() {
+                options.read(report, &item);
+            }
+        }
+        options
+    }
+
+    fn read(&mut self, report: &mut ErrorReport, item: &Item) {
+        let origin = match item.word().as_deref() {
+            Some("immutable") => {
+                self.immutable = item.is_flag(report, "immutable");
+                return;
+            }
+            Some("new") => item.is_flag(report, "new").then_some(Origin::New),
+            Some("was") => {
+                let was = idents(report, item, "was(memory)");
+                was.and_then(|was| Some(Origin::Field(was.into_iter().next()?)))
+            }
+            Some("holds") => Some(Origin::Parts(parts(report, item))),
+            Some(_) | None => {
+                item.unknown(report, &["new", "was", "holds", "immutable"]);
+                None
+            }
+        };
+        self.origin = origin
+            .map(|origin| (origin, item.spot))
+            .or(self.origin.take());
+    }
+
+    /// Returns where it is said how the field comes from the previous version.
+    pub(crate) fn of_previous(&self) -> Option<Spot> {
+        self.origin.as_ref().map(|(_, spot)| *spot)
+    }
 }
 
 /// Where a field comes from.
@@ -38,6 +100,7 @@ impl Previous {
         krate: &Path,
         input: &DeriveInput,
         own: Option<Ident>,
+        options: &[FieldOptions],
     ) -> (TokenStream, TokenStream) {
         let Some(own) = own else {
             let spot = report.spot(input.ident.span());
@@ -58,7 +121,7 @@ impl Previous {
         let conversions = if self.by_hand {
             TokenStream::new()
         } else {
-            self.conversions(report, krate, input)
+            self.conversions(report, krate, input, options)
         };
         (method, conversions)
     }
@@ -68,6 +131,7 @@ impl Previous {
         report: &mut ErrorReport,
         krate: &Path,
         input: &DeriveInput,
+        options: &[FieldOptions],
     ) -> TokenStream {
         let Some(fields) = named_fields(input) else {
             let spot = report.spot(input.ident.span());
@@ -79,7 +143,7 @@ impl Previous {
             );
             return TokenStream::new();
         };
-        let (up, down) = self.both_ways(report, fields);
+        let (up, down) = self.both_ways(fields, options);
         let (ident, resource) = (&input.ident, &self.resource);
         // A field that is missing or too much is an error of the path that names the version.
         let span = resource
@@ -114,11 +178,11 @@ impl Previous {
     /// Returns the fields of this version from those of the previous one, and those of the previous one from these.
     fn both_ways(
         &self,
-        report: &mut ErrorReport,
         fields: &FieldsNamed,
+        options: &[FieldOptions],
     ) -> (Vec<TokenStream>, Vec<TokenStream>) {
         let (mut up, mut down) = (Vec::new(), Vec::new());
-        for field in &fields.named {
+        for (field, options) in fields.named.iter().zip(options) {
             let Some(name) = &field.ident else { continue };
             let carried = |value: TokenStream| {
                 let into = if (self.is_desired)(&field.ty) {
@@ -128,7 +192,9 @@ impl Previous {
                 };
                 quote!(#value.#into())
             };
-            match origin(report, field, name) {
+            let same = Origin::Field(name.clone());
+            let origin = options.origin.as_ref().map_or(&same, |(origin, _)| origin);
+            match origin {
                 Origin::Field(was) => {
                     let (back, forth) = (carried(quote!(it.#name)), carried(quote!(it.#was)));
                     up.push(quote!(#name: #forth));
@@ -168,46 +234,6 @@ fn named_fields(input: &DeriveInput) -> Option<&FieldsNamed> {
         },
         Data::Enum(_) | Data::Union(_) => None,
     }
-}
-
-/// Returns where a field comes from; reports what cannot be.
-fn origin(report: &mut ErrorReport, field: &Field, name: &Ident) -> Origin {
-    let mut origin = Origin::Field(name.clone());
-    for item in of_field(report, &field.attrs) {
-        match item.word().as_deref() {
-            Some("new") => {
-                item.is_flag(report, "new");
-                origin = Origin::New;
-            }
-            Some("was") => {
-                if let Some([was]) = idents(report, &item, "was(memory)").as_deref() {
-                    origin = Origin::Field(was.clone());
-                }
-            }
-            Some("holds") => origin = Origin::Parts(parts(report, &item)),
-            Some(_) | None => item.unknown(report, &["new", "was", "holds"]),
-        }
-    }
-    origin
-}
-
-/// Returns the first `#[lifecycle(..)]` of a field.
-pub(crate) fn of_any_field(report: &mut ErrorReport, input: &DeriveInput) -> Option<Spot> {
-    let Data::Struct(data) = &input.data else {
-        return None;
-    };
-    let mut attrs = data.fields.iter().flat_map(|field| &field.attrs);
-    let found = attrs.find(|attr| attr.path().is_ident("lifecycle"))?;
-    Some(report.spot_of(found))
-}
-
-/// Returns the items of all `#[lifecycle(..)]` of a field.
-fn of_field(report: &mut ErrorReport, attrs: &[Attribute]) -> Vec<Item> {
-    let own = attrs
-        .iter()
-        .filter(|attr| attr.path().is_ident("lifecycle"));
-    let items = own.flat_map(|attr| items::of_attribute(report, attr).unwrap_or_default());
-    items.collect()
 }
 
 /// Returns the names in `word(one, other)`; reports anything else.

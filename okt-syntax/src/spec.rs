@@ -2,6 +2,8 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
+use serde_derive_internals::Derive;
+use serde_derive_internals::ast::Container;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
@@ -10,7 +12,7 @@ use syn::{
 };
 
 use crate::items;
-use crate::previous::{self, Previous, idents};
+use crate::previous::{FieldOptions, Previous, idents};
 use crate::report::ErrorReport;
 
 /// Generates `impl LifecycleSpec for DatabaseSpec`.
@@ -22,6 +24,7 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
         krate,
         none,
         previous,
+        of_fields,
     } = options(report, input);
     let fields = match &input.data {
         Data::Struct(data) => &data.fields,
@@ -30,8 +33,10 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
     };
     names_its_crates(report, input, &krate);
     let (previous, conversions) = previous
-        .map(|previous| previous.expand(report, &krate, input, resource(input)))
+        .map(|previous| previous.expand(report, &krate, input, resource(input), &of_fields))
         .unwrap_or_default();
+    let immutable = immutable(input, &of_fields);
+    let more = quote!(#previous #immutable);
     let mut desired_fields = fields
         .members()
         .zip(fields)
@@ -44,7 +49,7 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
                     spell(&member)), "remove one of them",
             );
         }
-        let implementation = without(&krate, input, none, &previous);
+        let implementation = without(&krate, input, none, &more);
         return quote!(#implementation #conversions);
     }
     let Some((member, desired, (_, state))) = desired_fields.next() else {
@@ -65,19 +70,38 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
         (&quote!(#state), &quote!(#desired)),
         &lifecycle,
         &forget,
-        &previous,
+        &more,
     );
     quote!(#implementation #conversions)
 }
 
-/// Generates the `impl`: the states, the type of the desired state, the bodies of two methods, and the previous version.
+/// Generates the names of the fields that stay as they were when an object was created, as serde writes them.
+fn immutable(input: &DeriveInput, of_fields: &[FieldOptions]) -> TokenStream {
+    if !of_fields.iter().any(|field| field.immutable) {
+        return TokenStream::new();
+    }
+    let context = serde_derive_internals::Ctxt::new();
+    let container = Container::from_ast(&context, input, Derive::Serialize, &parse_quote!(_serde));
+    // What is wrong with the attributes, the derives of serde report.
+    let _errors = context.check();
+    let fields = container.iter().flat_map(|it| it.data.all_fields());
+    let named = fields.zip(of_fields).filter(|(_, field)| field.immutable);
+    let names = named.map(|(field, _)| field.attrs.name().serialize_name().value.clone());
+    quote! {
+        fn immutable() -> &'static [&'static str] {
+            &[#(#names),*]
+        }
+    }
+}
+
+/// Generates the `impl`: the states, the type of the desired state, the bodies of two methods, and `more` methods.
 fn implementation(
     krate: &Path,
     input: &DeriveInput,
     (state, desired): (&TokenStream, &TokenStream),
     lifecycle: &TokenStream,
     forget: &TokenStream,
-    previous: &TokenStream,
+    more: &TokenStream,
 ) -> TokenStream {
     let ident = &input.ident;
     let (impl_generics, generics, where_clause) = input.generics.split_for_impl();
@@ -94,7 +118,7 @@ fn implementation(
                 #forget
             }
 
-            #previous
+            #more
         }
     }
 }
@@ -112,7 +136,7 @@ fn refuse_others(report: &mut ErrorReport, first: &Member, others: impl Iterator
 }
 
 /// Generates the `impl` for a spec without a lifecycle.
-fn without(krate: &Path, input: &DeriveInput, none: Span, previous: &TokenStream) -> TokenStream {
+fn without(krate: &Path, input: &DeriveInput, none: Span, more: &TokenStream) -> TokenStream {
     let state = quote_spanned!(none=> #krate::NoLifecycle);
     let desired = quote!(#krate::Desired<Self::State>);
     let lifecycle = quote!(<Self::State>::desired());
@@ -122,7 +146,7 @@ fn without(krate: &Path, input: &DeriveInput, none: Span, previous: &TokenStream
         (&state, &desired),
         &lifecycle,
         &TokenStream::new(),
-        previous,
+        more,
     )
 }
 
@@ -247,6 +271,8 @@ struct Options {
     none: Option<Span>,
     /// The version before it.
     previous: Option<Previous>,
+    /// What is said of each field.
+    of_fields: Vec<FieldOptions>,
 }
 
 fn options(report: &mut ErrorReport, input: &DeriveInput) -> Options {
@@ -254,6 +280,7 @@ fn options(report: &mut ErrorReport, input: &DeriveInput) -> Options {
         krate: parse_quote!(::okt),
         none: None,
         previous: None,
+        of_fields: FieldOptions::of_fields(report, input),
     };
     let (mut by_hand, mut removed, mut of_previous) = (false, Vec::new(), None);
     let mut names_one = false;
@@ -293,7 +320,7 @@ fn options(report: &mut ErrorReport, input: &DeriveInput) -> Options {
             }
         }
     }
-    let spot = of_previous.or_else(|| previous::of_any_field(report, input));
+    let spot = of_previous.or_else(|| read.of_fields.iter().find_map(FieldOptions::of_previous));
     match (&mut read.previous, spot) {
         (Some(previous), _) => {
             previous.by_hand = by_hand;

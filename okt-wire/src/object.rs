@@ -50,6 +50,12 @@ pub trait LifecycleSpec {
     fn previous() -> Option<PreviousVersion> {
         None
     }
+
+    /// Returns the fields that stay as they were when an object was created (`#[lifecycle(immutable)]`), as they are
+    /// called in YAML.
+    fn immutable() -> &'static [&'static str] {
+        &[]
+    }
 }
 
 /// A custom resource whose spec has a lifecycle field and whose status is a [`Status`] of the same states.

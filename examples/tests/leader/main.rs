@@ -3,6 +3,7 @@
 //! Whatever happens: every leaflet reaches its desired state, each of its jobs is done once, each
 //! transition follows a declared edge, and every status keeps the rules of conditions.
 
+mod admitted;
 mod chaos;
 mod link;
 mod press;
@@ -53,6 +54,14 @@ async fn until<T>(what: &str, mut something: impl AsyncFnMut() -> Option<T>) -> 
     }
 }
 
+/// Shows the logs of the replicas with `RUST_LOG=leader=debug`.
+fn show_logs() {
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_test_writer()
+        .try_init();
+}
+
 /// An API server, a press, and a record of all events.
 struct Scene {
     kubernetes: Kubernetes,
@@ -69,10 +78,7 @@ impl Scene {
 
     /// Creates a scene on a server with these options.
     async fn set_on(server: KubernetesOptions, what: &str) -> Option<Self> {
-        let _ = tracing_subscriber::fmt()
-            .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-            .with_test_writer()
-            .try_init();
+        show_logs();
         let kubernetes = server.start_or_skip(what).await.unwrap()?;
         let client = kubernetes.client();
         let crds: Api<CustomResourceDefinition> = Api::all(client.clone());

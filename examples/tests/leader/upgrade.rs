@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep};
 use crate::chaos::number;
 use crate::replica::Replica;
 use crate::tents::{apply, converted_at, free_port, specs, tents};
-use crate::{STAGE, until};
+use crate::{STAGE, show_logs, until};
 
 /// How many tents there are; `OKT_TENTS` sets another number.
 const TENTS: usize = 40;
@@ -171,6 +171,21 @@ impl Camp {
         let all = self.ended.iter().chain(self.replicas.values());
         let all = all.flat_map(|replica| replica.texts("a tent is "));
         let twice: Vec<_> = all.filter(|line| !begun.insert(line.clone())).collect();
+        for line in twice.iter().take(1) {
+            let uid = line.split(['"', '/']).nth(1).expect("the uid of a tent");
+            for replica in self.ended.iter().chain(self.replicas.values()) {
+                let lines = replica.texts("").into_iter();
+                for line in lines.filter(|it| {
+                    it.contains(uid)
+                        || it.contains("ready")
+                        || it.contains("stopping")
+                        || it.contains("acts on")
+                        || it.contains("go back")
+                }) {
+                    println!("{}: {line}", replica.name);
+                }
+            }
+        }
         assert!(twice.is_empty(), "begun twice: {twice:#?}");
         println!("{} pieces of work, each begun once", begun.len());
     }
@@ -360,10 +375,7 @@ async fn a_kind_goes_from_v1alpha1_to_v1_replica_by_replica_and_once_back() {
     else {
         return;
     };
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-        .with_test_writer()
-        .try_init();
+    show_logs();
     let client = kubernetes.client();
     let crd = okt::crd::<v1alpha1::Tent>().expect("a CRD");
     apply(&client, &crd).await;

@@ -55,7 +55,8 @@ pub fn approval_policy<A: Application>() -> Vec<Value> {
         "reason": "Forbidden",
     }]);
     let plural = A::Resource::plural(&());
-    policy::<A>(&name, &plural, &variables, &validations)
+    let scope = PolicyScope::of(&name, &plural);
+    policy::<A>(&scope, &variables, &validations)
 }
 
 /// Returns the `ValidatingAdmissionPolicy` by which it takes a verb for each state to ask for it, and its binding: `go-`
@@ -82,8 +83,7 @@ pub fn verb_policy<A: Application>() -> Vec<Value> {
     let (plural, group) = (A::Resource::plural(&()), A::Resource::group(&()));
     let name = format!("{plural}-verbs.{group}");
     policy::<A>(
-        &name,
-        &plural,
+        &PolicyScope::of(&name, &plural),
         &json!(changes.variables),
         &json!(changes.validations),
     )
@@ -115,7 +115,7 @@ pub fn status_policy<A: Application>(account: &ServiceAccount) -> Vec<Value> {
     }]);
     let name = format!("{plural}-status.{group}");
     let resource = format!("{plural}/status");
-    policy::<A>(&name, &resource, &json!([]), &validations)
+    policy::<A>(&PolicyScope::of(&name, &resource), &json!([]), &validations)
 }
 
 /// Returns the verbs of the states that a spec may ask for, and of the states that it may visit.
@@ -130,12 +130,12 @@ pub(crate) fn verbs(graph: &Graph<'_>) -> impl Iterator<Item = String> {
 }
 
 /// Returns whether a spec may ask for a visit of a state.
-fn is_visited(state: &State<'_>) -> bool {
+pub(super) fn is_visited(state: &State<'_>) -> bool {
     state.is(Mark::Visit) && !state.is(Mark::Args)
 }
 
 /// Returns an expression of the present name of the state that another expression names.
-fn present_names(graph: &Graph<'_>) -> impl Fn(&str) -> String + use<> {
+pub(super) fn present_names(graph: &Graph<'_>) -> impl Fn(&str) -> String + use<> {
     let former = graph.states.iter().flat_map(|state| {
         let former = state.was.iter();
         former.map(move |was| format!("'{was}': '{}'", state.name))
@@ -236,10 +236,31 @@ impl Changes {
     }
 }
 
+/// What a policy is called, and what it looks at.
+pub(super) struct PolicyScope<'a> {
+    pub(super) name: &'a str,
+    pub(super) resource: &'a str,
+    /// The version in which it looks at objects; `*` for the one of the request.
+    pub(super) version: &'a str,
+}
+
+impl<'a> PolicyScope<'a> {
+    const fn of(name: &'a str, resource: &'a str) -> Self {
+        Self {
+            name,
+            resource,
+            version: "*",
+        }
+    }
+}
+
 /// Returns a policy of a resource of the kind, and its binding.
-fn policy<A: Application>(
-    name: &str,
-    resource: &str,
+pub(super) fn policy<A: Application>(
+    PolicyScope {
+        name,
+        resource,
+        version,
+    }: &PolicyScope<'_>,
     variables: &Value,
     validations: &Value,
 ) -> Vec<Value> {
@@ -251,7 +272,7 @@ fn policy<A: Application>(
             "failurePolicy": "Fail",
             "matchConstraints": { "resourceRules": [{
                 "apiGroups": [A::Resource::group(&())],
-                "apiVersions": ["*"],
+                "apiVersions": [version],
                 "operations": ["CREATE", "UPDATE"],
                 "resources": [resource],
             }] },

@@ -1,5 +1,10 @@
 //! Where the API server finds the webhooks of a program, and what it asks them.
 
+#![cfg_attr(
+    not(feature = "cli"),
+    expect(dead_code, reason = "the command line prints what installs them")
+)]
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, WebhookClientConfig,
 };

@@ -1,5 +1,6 @@
 //! Operators against the API in the process, under paused time.
 
+mod admission;
 mod adoption;
 mod agents;
 mod answers;
