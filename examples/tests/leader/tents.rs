@@ -259,9 +259,10 @@ create v1: yes
 get v1, of v1 only: yes
 list v1: yes
 patch v1, of v1 only: yes
-patch v1, of both: no
-patch status v1, of both: no
-patch finalizers v1, of both: no
+apply v1, of v1 only: yes
+patch v1, of both: yes
+patch status v1, of both: yes
+apply v1, of both: no
 delete v1, of both: yes
 delete v1, of v1 only: yes
 get v1alpha1, of v1 only: no
@@ -295,7 +296,11 @@ async fn answers_while_nobody_converts(client: &Client, replicas: [Replica; 2]) 
     let old = tent("old", json!({ "size": 2, "site": "hill" }), "v1alpha1");
     let more = Patch::Merge(json!({ "spec": { "people": 4 } }));
     let noted = Patch::Merge(json!({ "status": { "observedGeneration": 7 } }));
-    let free = Patch::Merge(json!({ "metadata": { "finalizers": [] } }));
+    let applying = PatchParams::apply("somebody").force();
+    let applied_to = |name: &str| {
+        let spec = json!({ "people": 3, "site": { "field": "river" } });
+        Patch::Apply(tent(name, spec, "v1"))
+    };
     let mut answers = String::new();
     let mut note = |what: &str, answer: Option<kube::Error>| {
         if let Some(why) = &answer {
@@ -310,12 +315,16 @@ async fn answers_while_nobody_converts(client: &Client, replicas: [Replica; 2]) 
     note("list v1", last.list(&listing).await.err());
     let patched = last.patch("new", &parameters, &more).await;
     note("patch v1, of v1 only", patched.err());
+    let applied = last.patch("new", &applying, &applied_to("new")).await;
+    note("apply v1, of v1 only", applied.err());
     let patched = last.patch("tent-01", &parameters, &more).await;
     note("patch v1, of both", patched.err());
     let patched = last.patch_status("tent-01", &parameters, &noted).await;
     note("patch status v1, of both", patched.err());
-    let patched = last.patch("tent-01", &parameters, &free).await;
-    note("patch finalizers v1, of both", patched.err());
+    let applied = last
+        .patch("tent-02", &applying, &applied_to("tent-02"))
+        .await;
+    note("apply v1, of both", applied.err());
     let deleted = last.delete("tent-01", &deletion).await;
     note("delete v1, of both", deleted.err());
     let deleted = last.delete("new", &deletion).await;
