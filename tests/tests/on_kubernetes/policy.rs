@@ -2,10 +2,13 @@
 
 use expect_test::expect;
 use k8s_openapi::NamespaceResourceScope;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
-use kube::{Api, Client, Resource};
-use okt_tests::{Database, Databases, Mill, Mills, assert_contains, until};
+use kube::{Api, Client, CustomResource, Resource};
+use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
+use okt_tests::{Database, Databases, Mill, Mills, Served, assert_contains, until};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{SERVER, on_kubernetes};
@@ -313,6 +316,154 @@ async fn users_may_do_what_their_roles_say_and_are_told_which_verb_they_lack() {
             system:serviceaccount:ops:databases: abandons: databases.demo.okt.dev "d" is forbidden: ValidatingAdmissionPolicy 'databases-verbs.demo.okt.dev' with binding 'databases-verbs.demo.okt.dev' denied request: to abandon an object, you need the verb `abandon` on databases.demo.okt.dev
             system:serviceaccount:ops:databases: writes the status: may
         "#]].assert_eq(&all);
+    })
+    .await;
+}
+
+/// The life of a hut.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HutState {
+    #[entry]
+    #[rest(idle)]
+    #[was("Free")]
+    #[child(Cleaning)]
+    #[child(Heating)]
+    #[child(Shut)]
+    Open,
+    #[visit]
+    #[child(Open)]
+    Cleaning,
+    #[visit]
+    #[child(Open)]
+    Heating,
+    #[rest(idle)]
+    #[no_route(Open, Cleaning, Heating, reason = "it is a ruin by then")]
+    #[child(Gone)]
+    Shut,
+    #[leaf(idle)]
+    Gone,
+}
+
+/// A hut, which stays where it is.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Hut",
+    namespaced,
+    status = "Status<HutState>"
+)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HutSpec {
+    #[serde(default)]
+    lifecycle: Desired<HutState>,
+    #[lifecycle(immutable)]
+    mountain_side: String,
+    #[serde(default, rename = "seaLevel", skip_serializing_if = "Option::is_none")]
+    #[lifecycle(immutable)]
+    height: Option<u32>,
+    #[serde(default)]
+    beds: u32,
+}
+
+#[derive(Clone, Default)]
+struct Huts;
+
+impl HutStateHandler for Huts {
+    type Context = Action<Hut>;
+    type Error = Failure;
+
+    async fn cleaning(&self, _: &Action<Hut>) -> Result<hut_state::AfterCleaning, Failure> {
+        Ok(hut_state::AfterCleaning::Open)
+    }
+
+    async fn heating(&self, _: &Action<Hut>) -> Result<hut_state::AfterHeating, Failure> {
+        Ok(hut_state::AfterHeating::Open)
+    }
+}
+
+impl Application for Huts {
+    type Resource = Hut;
+}
+
+impl Served for Huts {}
+
+#[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
+async fn what_an_object_may_not_become_is_refused_before_it_is_stored() {
+    on_kubernetes("the policy of rules", async |place| {
+        let client = &place.client;
+        let cluster: okt_tests::Cluster<Huts> = place.cluster();
+        cluster.define(okt::crd::<Hut>().expect("a CRD")).await;
+        for object in okt::rule_policy::<Huts>() {
+            apply(client, &object).await;
+        }
+        let huts: Api<Hut> = Api::default_namespaced(client.clone());
+        let (patch, trial) = (PatchParams::default(), PatchParams::default().dry_run());
+        for (name, state) in [("open", "Free"), ("shut", "Shut")] {
+            let hut = json!({
+                "apiVersion": "demo.okt.dev/v1", "kind": "Hut", "metadata": { "name": name, "finalizers": ["okt.dev/lifecycle"] },
+                "spec": { "mountainSide": "north", "lifecycle": { "state": state } },
+            });
+            let hut = serde_json::from_value(hut).expect("a hut");
+            let created = huts.create(&PostParams::default(), &hut).await;
+            created.expect("it is accepted");
+            let visit = json!({ "state": "Heating", "request": "a", "transition": 1, "outcome": "Pending" });
+            let status = json!({ "status": { "lifecycle": {
+                "state": state, "transition": 1, "jumps": 1, "trail": "", "visit": visit,
+            } } });
+            let written = huts.patch_status(name, &patch, &Patch::Merge(status)).await;
+            written.expect("it is accepted");
+        }
+        let change = async |name: &str, spec: Value| {
+            let changed = Patch::Merge(json!({ "spec": spec }));
+            huts.patch(name, &trial, &changed).await
+        };
+        until("the policy is enforced", async || {
+            change("open", json!({ "mountainSide": "south" })).await.is_err()
+        })
+        .await;
+        let state = |state: &str| json!({ "lifecycle": { "state": state } });
+        let visit = |state: &str| json!({ "lifecycle": { "visit": { "state": state, "request": "b" } } });
+        let mut lines = String::new();
+        for (what, name, spec) in [
+            ("more beds", "open", json!({ "beds": 4 })),
+            ("another side", "open", json!({ "mountainSide": "south" })),
+            ("a height", "open", json!({ "seaLevel": 2000 })),
+            ("to be shut", "open", state("Shut")),
+            ("another visit", "open", visit("Cleaning")),
+            ("to be open", "shut", state("Open")),
+            ("to be free", "shut", state("Free")),
+            ("a visit", "shut", visit("Heating")),
+            ("to be gone", "shut", state("Gone")),
+        ] {
+            let answer = match change(name, spec).await {
+                Ok(_) => "may".to_owned(),
+                Err(kube::Error::Api(status)) => format!("{} {}", status.code, status.message),
+                Err(error) => error.to_string(),
+            };
+            lines.push_str(&format!("{name}: {what}: {answer}\n"));
+        }
+        expect![[r#"
+            open: more beds: may
+            open: another side: 422 huts.demo.okt.dev "open" is forbidden: ValidatingAdmissionPolicy 'huts-rules.demo.okt.dev' with binding 'huts-rules.demo.okt.dev' denied request: spec.mountainSide stays as it was when the object was created
+            open: a height: 422 huts.demo.okt.dev "open" is forbidden: ValidatingAdmissionPolicy 'huts-rules.demo.okt.dev' with binding 'huts-rules.demo.okt.dev' denied request: spec.seaLevel stays as it was when the object was created
+            open: to be shut: may
+            open: another visit: 422 huts.demo.okt.dev "open" is forbidden: ValidatingAdmissionPolicy 'huts-rules.demo.okt.dev' with binding 'huts-rules.demo.okt.dev' denied request: the visit to Heating is still to be made: take it back first
+            shut: to be open: 422 huts.demo.okt.dev "shut" is forbidden: ValidatingAdmissionPolicy 'huts-rules.demo.okt.dev' with binding 'huts-rules.demo.okt.dev' denied request: no route leads from Shut to Open
+            shut: to be free: 422 huts.demo.okt.dev "shut" is forbidden: ValidatingAdmissionPolicy 'huts-rules.demo.okt.dev' with binding 'huts-rules.demo.okt.dev' denied request: no route leads from Shut to Open
+            shut: a visit: 422 huts.demo.okt.dev "shut" is forbidden: ValidatingAdmissionPolicy 'huts-rules.demo.okt.dev' with binding 'huts-rules.demo.okt.dev' denied request: no route leads from Shut to Heating
+            shut: to be gone: may
+        "#]].assert_eq(&lines);
+        // An object that is being deleted is not asked about.
+        huts.delete("open", &DeleteParams::default()).await.expect("it is accepted");
+        let moved = change("open", json!({ "mountainSide": "south" })).await;
+        moved.expect("it is accepted");
+        let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        for name in ["open", "shut"] {
+            huts.patch(name, &patch, &free).await.expect("it is accepted");
+        }
     })
     .await;
 }
