@@ -2,6 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | `definition` | what a definition and its objects say of it |
 //! | `server` | the migration by Kubernetes itself, where the API server has it |
 //!
 //! An object that is written without a change is stored in the present version. Its spec stays the same, so operators
@@ -9,37 +10,31 @@
 //! It also notes in the present version who wrote fields in one that is not served any more: see
 //! `Definition::has_left_over`.
 
+mod definition;
 mod server;
 
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionVersion,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use kube::api::{DynamicObject, ListParams, PartialObjectMeta, Patch};
-use kube::core::ApiResource;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionVersion;
+use kube::api::{DynamicObject, ListParams, Patch};
 use kube::{Api, Client, ResourceExt};
 use okt_runtime::__program::SHUTDOWN_LIMIT;
 use okt_wire::api_timeout::retry_after;
 use okt_wire::keys::HANDED_OVER_ANNOTATION;
-use okt_wire::scope::{api, merge_by, with_name};
+use okt_wire::scope::{api, merge_by};
 use okt_wire::texts::{api_message, qualified, seconds};
-use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
+
+use self::definition::{Definition, MANAGER, StoredObject, change, definition, read};
+pub(crate) use self::definition::{outdated, stored_version};
+use self::server::REPORTED;
 
 /// How many objects are listed at once.
 const PAGE: u32 = 500;
 
 /// How many objects are written at the same time.
 const AT_ONCE: usize = 8;
-
-/// How often the progress is printed.
-const REPORTED: Duration = Duration::from_secs(5);
-
-/// How long an API server may take until it knows another definition. A write by one that does not, does not count.
-const KNOWN: Duration = Duration::from_secs(10);
 
 /// How long replicas have to end their work before the version is not served any more on which they act.
 const HANDED_OVER: Duration = SHUTDOWN_LIMIT.saturating_add(Duration::from_secs(10));
@@ -49,9 +44,6 @@ const TRIES: u32 = 5;
 
 /// How often all objects are brought over because the definition changed meanwhile.
 const PASSES: usize = 5;
-
-/// The name under which what is written is noted.
-const MANAGER: &str = "okt-migrate";
 
 /// How many objects are named that could not be written.
 const NAMED: usize = 10;
@@ -139,198 +131,6 @@ pub(crate) async fn go_back(client: &Client, kind: &MigratedKind, to: &str) -> R
         version.served &= !is_newer(version);
     }
     change(client, &crd).await
-}
-
-/// Writes the annotations and the versions of a definition, unless somebody else has changed it.
-async fn change(client: &Client, crd: &CustomResourceDefinition) -> Result<(), String> {
-    let name = crd.name_any();
-    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let patch = Patch::Merge(json!({
-        "metadata": {
-            "resourceVersion": crd.metadata.resource_version,
-            "annotations": crd.metadata.annotations,
-        },
-        "spec": { "versions": crd.spec.versions },
-    }));
-    let changed = crds.patch(&name, &merge_by(MANAGER), &patch).await;
-    changed.map(drop).map_err(|error| {
-        let why = api_message(&error);
-        format!("cannot change the customresourcedefinition {name}: {why}")
-    })
-}
-
-/// Returns the versions in which objects may be stored beside the one that a definition stores.
-pub(crate) fn outdated(crd: &CustomResourceDefinition) -> Vec<String> {
-    let stored = crd
-        .status
-        .as_ref()
-        .and_then(|it| it.stored_versions.as_ref());
-    let to = stored_version(crd);
-    let others = stored.into_iter().flatten();
-    others
-        .filter(|it| Some(it.as_str()) != to)
-        .cloned()
-        .collect()
-}
-
-/// Returns the version that a definition stores.
-pub(crate) fn stored_version(crd: &CustomResourceDefinition) -> Option<&str> {
-    let stored = crd.spec.versions.iter().find(|it| it.storage);
-    stored.map(|it| it.name.as_str())
-}
-
-/// What a migration has to know of a definition.
-struct Definition {
-    name: String,
-    kind: ApiResource,
-    /// The version in which objects are written.
-    to: String,
-    /// The versions in which they may be stored beside it.
-    outdated: Vec<String>,
-    /// The versions that are served, with the group.
-    served: Vec<String>,
-    generation: Option<i64>,
-    resource_version: Option<String>,
-    /// How long ago it changed, as far as it says.
-    changed: Option<Duration>,
-}
-
-/// Adds a set of fields to another: their names are those of nested objects.
-fn join(all: &mut Value, more: Value) {
-    match (all, more) {
-        (Value::Object(all), Value::Object(more)) => {
-            for (name, fields) in more {
-                join(all.entry(name).or_insert_with(|| json!({})), fields);
-            }
-        }
-        (all, more) => *all = more,
-    }
-}
-
-async fn read(client: &Client, name: &str) -> Result<CustomResourceDefinition, String> {
-    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let found = crds.list(&with_name(name)).await.map_err(|error| {
-        let why = api_message(&error);
-        format!("cannot read the customresourcedefinition {name}: {why}")
-    })?;
-    let crd = found.items.into_iter().next();
-    crd.ok_or_else(|| format!("the cluster has no customresourcedefinition {name}"))
-}
-
-async fn definition(client: &Client, name: &str) -> Result<Definition, String> {
-    let crd = read(client, name).await?;
-    let to = stored_version(&crd).unwrap_or_default().to_owned();
-    let outdated = outdated(&crd);
-    let changes = crd.metadata.managed_fields.iter().flatten();
-    let changed = changes.filter_map(|it| Some(it.time.as_ref()?.0)).max();
-    let since = changed.map(|at| jiff::Timestamp::now().duration_since(at));
-    let served = crd.spec.versions.iter().filter(|it| it.served);
-    Ok(Definition {
-        served: served
-            .map(|it| format!("{}/{}", crd.spec.group, it.name))
-            .collect(),
-        kind: ApiResource {
-            api_version: format!("{}/{to}", crd.spec.group),
-            group: crd.spec.group,
-            version: to.clone(),
-            kind: crd.spec.names.kind,
-            plural: crd.spec.names.plural,
-        },
-        name: name.to_owned(),
-        to,
-        outdated,
-        generation: crd.metadata.generation,
-        resource_version: crd.metadata.resource_version,
-        changed: since.map(|it| Duration::try_from(it).unwrap_or_default()),
-    })
-}
-
-/// An object, as far as a migration has to know it.
-type StoredObject = PartialObjectMeta<DynamicObject>;
-
-impl Definition {
-    /// Returns whether an object notes who wrote fields in a version that is not served any more.
-    ///
-    /// Once the definition lacks that version, the API server cannot compare these fields, and refuses every write of the
-    /// object: "request to convert CR to an invalid group/version".
-    fn has_left_over(&self, object: &StoredObject) -> bool {
-        object.managed_fields().iter().any(|it| !self.is_served(it))
-    }
-
-    fn is_served(&self, entry: &ManagedFieldsEntry) -> bool {
-        let version = entry.api_version.as_ref();
-        version.is_none_or(|it| self.served.contains(it))
-    }
-
-    /// Returns what is sent to write an object without a change.
-    fn unchanged(&self, object: &StoredObject) -> Value {
-        // Another object of this name is stored in the present version already, and is a conflict.
-        let mut metadata = json!({ "uid": object.uid() });
-        if self.has_left_over(object) {
-            metadata["managedFields"] = json!(self.in_present_version(object.managed_fields()));
-            metadata["resourceVersion"] = json!(object.resource_version());
-        }
-        json!({ "metadata": metadata })
-    }
-
-    /// Returns who wrote which fields, without versions that are not served.
-    ///
-    /// A field that has another name in the present version belongs to nobody then; all others stay with whoever wrote
-    /// them. Otherwise an apply that leaves out a field would not remove it.
-    fn in_present_version(&self, entries: &[ManagedFieldsEntry]) -> Vec<ManagedFieldsEntry> {
-        let mut all: Vec<ManagedFieldsEntry> = Vec::new();
-        for entry in entries {
-            let mut entry = entry.clone();
-            if !self.is_served(&entry) {
-                entry.api_version = Some(self.kind.api_version.clone());
-            }
-            let whose = |it: &ManagedFieldsEntry| {
-                let api_version = it.api_version.clone();
-                let whose = (
-                    it.manager.clone(),
-                    it.operation.clone(),
-                    it.subresource.clone(),
-                );
-                (whose, api_version)
-            };
-            match all.iter_mut().find(|it| whose(it) == whose(&entry)) {
-                Some(same) => {
-                    if let (Some(all), Some(more)) = (&mut same.fields_v1, entry.fields_v1) {
-                        join(&mut all.0, more.0);
-                    }
-                    same.time = same.time.take().max(entry.time);
-                }
-                None => all.push(entry),
-            }
-        }
-        all
-    }
-
-    /// Waits until every API server knows the definition.
-    async fn settle(&self) {
-        let left = self.changed.and_then(|changed| KNOWN.checked_sub(changed));
-        sleep(left.unwrap_or_default()).await;
-    }
-
-    /// Notes that objects are stored in no other version; returns false if the definition has changed meanwhile.
-    async fn trim(&self, client: &Client) -> Result<bool, String> {
-        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-        let status = json!({
-            "metadata": { "resourceVersion": self.resource_version },
-            "status": { "storedVersions": [self.to] },
-        });
-        let patch = Patch::Merge(status);
-        let parameters = merge_by(MANAGER);
-        match crds.patch_status(&self.name, &parameters, &patch).await {
-            Ok(_) => Ok(true),
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-            Err(error) => Err(format!(
-                "cannot write status.storedVersions of the customresourcedefinition {}: {}",
-                self.name,
-                api_message(&error)
-            )),
-        }
-    }
 }
 
 /// Writes objects.
@@ -422,53 +222,4 @@ async fn write(client: &Client, crd: &Definition, mut object: StoredObject) -> R
 fn failed(object: &StoredObject, error: &kube::Error) -> String {
     let name = qualified(object.namespace().as_deref(), &object.name_any());
     format!("{name}: {}", api_message(error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_wrote_in_a_version_that_is_gone_wrote_in_the_present_one() {
-        let crd = Definition {
-            name: "tents.demo.okt.dev".to_owned(),
-            kind: ApiResource {
-                group: "demo.okt.dev".to_owned(),
-                version: "v1".to_owned(),
-                api_version: "demo.okt.dev/v1".to_owned(),
-                kind: "Tent".to_owned(),
-                plural: "tents".to_owned(),
-            },
-            to: "v1".to_owned(),
-            outdated: Vec::new(),
-            served: vec!["demo.okt.dev/v1".to_owned()],
-            generation: None,
-            resource_version: None,
-            changed: None,
-        };
-        let entry = |manager: &str, version: &str, fields: Value| {
-            let entry = json!({
-                "manager": manager, "operation": "Update", "apiVersion": format!("demo.okt.dev/{version}"),
-                "fieldsType": "FieldsV1", "fieldsV1": fields,
-            });
-            serde_json::from_value::<ManagedFieldsEntry>(entry).expect("an entry")
-        };
-        let notes = [
-            entry(
-                "me",
-                "v1alpha1",
-                json!({ "f:spec": { "f:size": {}, "f:site": {} } }),
-            ),
-            entry("you", "v1alpha1", json!({ "f:status": {} })),
-            entry("me", "v1", json!({ "f:spec": { "f:people": {} } })),
-        ];
-        let all = json!({ "f:spec": { "f:size": {}, "f:site": {}, "f:people": {} } });
-        assert_eq!(
-            crd.in_present_version(&notes),
-            [
-                entry("me", "v1", all),
-                entry("you", "v1", json!({ "f:status": {} }))
-            ]
-        );
-    }
 }

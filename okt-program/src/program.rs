@@ -294,9 +294,7 @@ impl Operators {
                 print(&preview::printed(&found, &asked)?)?;
                 return Ok(preview::code(&found));
             }
-            OperatorCommand::Migrate { to, per_second } => {
-                return self.migrate(to.as_deref(), per_second).await;
-            }
+            OperatorCommand::Migrate { to, per_second } => self.migrate(to, per_second).await,
             OperatorCommand::Crd {
                 union,
                 service_account,
@@ -324,7 +322,7 @@ impl Operators {
     }
 
     /// Brings the objects of all kinds to the version that their definitions store, and prints what was done.
-    async fn migrate(&self, to: Option<&str>, per_second: u32) -> Result<ExitCode, String> {
+    async fn migrate(&self, to: Option<String>, per_second: u32) -> Result<(), String> {
         let (config, address) = run::cluster().await?;
         let client = Client::try_from(config);
         let client = client.map_err(|error| run::cannot_connect(&address, &error))?;
@@ -334,13 +332,13 @@ impl Operators {
                 crd: part.crd_name(),
                 versions: part.version_names(),
             };
-            if let Some(to) = to {
+            if let Some(to) = &to {
                 go_back(&client, &kind, to).await?;
             }
             let done = migrate(&client, &kind).await?;
             print(&format!("{done}\n"))?;
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 
     /// Returns the CRDs as one YAML stream, each merged with the CRD in use; the webhooks are in the namespace of `account`.

@@ -4,6 +4,7 @@
 //! | module | content |
 //! |---|---|
 //! | `admission` | checks and completes objects |
+//! | `kinds` | about which kinds the API server asks |
 //! | `certificate` | the certificate that the replicas of the program share, in a Secret, and renew |
 //! | `definitions` | which certificates the objects trust that lead the API server here |
 //!
@@ -12,6 +13,7 @@
 mod admission;
 mod certificate;
 mod definitions;
+mod kinds;
 
 use std::future::pending;
 use std::io;
@@ -28,7 +30,6 @@ use kube::Client;
 use kube::core::conversion::ConversionReview;
 use okt_serve::tls::{CertificateFiles, RustlsAcceptor, RustlsConfig};
 use okt_serve::{Handle, ListenAddress, bind, server};
-use okt_wire::versions::KindVersions;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +37,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::admission::KindAdmission;
 use self::admission::{AdmissionTask, Review};
 use self::certificate::SharedCertificate;
-use self::definitions::keep_trusted;
+use self::definitions::{keep_trusted, take};
+pub(crate) use self::kinds::HookedKind;
 use crate::install::webhooks::WebhookService;
 
 /// How many connections the API servers may have.
@@ -53,23 +55,6 @@ const REVISIT: Duration = Duration::from_secs(10);
 
 /// How long requests may take that are on their way when the program stops.
 const DRAINED: Duration = Duration::from_secs(10);
-
-/// A kind about whose objects the API server asks.
-pub(crate) struct HookedKind {
-    /// The name of its definition.
-    pub(crate) crd: &'static str,
-    /// Its versions, if objects are converted between them.
-    pub(crate) versions: Option<KindVersions>,
-    /// How its objects are checked and completed, if they are.
-    pub(crate) admission: Option<KindAdmission>,
-}
-
-impl HookedKind {
-    /// Returns whether the API server asks at all.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.versions.is_some() || self.admission.is_some()
-    }
-}
 
 /// How the webhooks are served.
 pub(crate) struct Webhooks {
@@ -162,17 +147,6 @@ async fn read_authority(webhooks: &Webhooks, trusted: &watch::Sender<Vec<u8>>) {
         }
         sleep(REVISIT).await;
     }
-}
-
-/// Lets the definitions trust these authorities from now on.
-fn take(trusted: &watch::Sender<Vec<u8>>, authorities: &[u8]) {
-    trusted.send_if_modified(|before| {
-        let differs = before != authorities;
-        if differs {
-            authorities.clone_into(before);
-        }
-        differs
-    });
 }
 
 fn routes(kinds: Kinds) -> Router {

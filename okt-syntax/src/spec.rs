@@ -282,10 +282,10 @@ fn options(report: &mut ErrorReport, input: &DeriveInput) -> Options {
         previous: None,
         of_fields: FieldOptions::of_fields(report, input),
     };
-    let (mut by_hand, mut removed, mut of_previous) = (false, Vec::new(), None);
-    let mut names_one = false;
-    let attrs = input.attrs.iter();
-    for attr in attrs.filter(|attr| attr.path().is_ident("lifecycle")) {
+    let (mut by_hand, mut names_one) = (false, false);
+    let (mut removed, mut of_previous) = (Vec::new(), None);
+    let is_own = |attr: &&Attribute| attr.path().is_ident("lifecycle");
+    for attr in input.attrs.iter().filter(is_own) {
         for item in items::of_attribute(report, attr).unwrap_or_default() {
             match item.word().as_deref() {
                 Some("crate") => {
@@ -297,9 +297,8 @@ fn options(report: &mut ErrorReport, input: &DeriveInput) -> Options {
                 }
                 Some("previous") => {
                     names_one = true;
-                    let resource =
-                        crate::options::path_of(report, &item, "previous", "v1alpha1::Shop");
-                    read.previous = resource.map(|resource| Previous {
+                    let path = crate::options::path_of(report, &item, "previous", "v1alpha1::Shop");
+                    read.previous = path.map(|resource| Previous {
                         resource,
                         by_hand: false,
                         removed: Vec::new(),
@@ -320,8 +319,8 @@ fn options(report: &mut ErrorReport, input: &DeriveInput) -> Options {
             }
         }
     }
-    let spot = of_previous.or_else(|| read.of_fields.iter().find_map(FieldOptions::of_previous));
-    match (&mut read.previous, spot) {
+    let of_field = || read.of_fields.iter().find_map(FieldOptions::of_previous);
+    match (&mut read.previous, of_previous.or_else(of_field)) {
         (Some(previous), _) => {
             previous.by_hand = by_hand;
             previous.removed = removed;

@@ -11,7 +11,10 @@ use okt_wire::texts::api_message;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{Definition, REPORTED};
+use super::definition::Definition;
+
+/// How often the progress is printed.
+pub(super) const REPORTED: Duration = Duration::from_secs(5);
 
 const GROUP: &str = "storagemigration.k8s.io";
 

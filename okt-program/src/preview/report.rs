@@ -56,28 +56,33 @@ fn section(text: &mut String, preview: &Preview, shown: usize) {
         findings(text, title, found, shown);
     }
     changes(text, &preview.resources, shown);
+    details(text, preview, shown);
+}
+
+fn details(text: &mut String, preview: &Preview, shown: usize) {
     findings(
         text,
         "Resources that cannot be applied",
         &preview.failed,
         shown,
     );
-    lines(
-        text,
-        "Workloads that `kubectl delete --cascade=foreground` takes away while the work on the way out runs; declare them `unowned` if it needs them",
-        &preview.exposed,
-    );
-    lines(
-        text,
-        "Rights that the service account lacks; apply the output of `rbac`",
-        &preview.lacking,
-    );
-    lines(
-        text,
-        "What is open to more people than it should be",
-        &preview.open,
-    );
-    lines(text, "Changes of the graph", &preview.graph);
+    for (title, found) in [
+        (
+            "Workloads that `kubectl delete --cascade=foreground` takes away while the work on the way out runs; declare them `unowned` if it needs them",
+            &preview.exposed,
+        ),
+        (
+            "Rights that the service account lacks; apply the output of `rbac`",
+            &preview.lacking,
+        ),
+        (
+            "What is open to more people than it should be",
+            &preview.open,
+        ),
+        ("Changes of the graph", &preview.graph),
+    ] {
+        lines(text, title, found);
+    }
     if let Some(definition) = &preview.definition {
         text.push_str("Changes of the custom resource definition:\n\n");
         text.push_str(&indented(definition));

@@ -22,7 +22,7 @@ use okt_wire::texts::api_message;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::take;
+use super::definitions::take;
 use crate::install::webhooks::WebhookService;
 
 /// The files of the Secret, as cert-manager names them, and the key of the authority.

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::HookedKind;
+use super::kinds::HookedKind;
 use crate::install::webhooks::WebhookService;
 
 /// The name under which the certificate is noted.
@@ -31,6 +31,17 @@ const MANAGER: &str = "okt-webhooks";
 
 /// How long after an object could not be changed it is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
+
+/// Lets the definitions trust these authorities from now on.
+pub(super) fn take(trusted: &watch::Sender<Vec<u8>>, authorities: &[u8]) {
+    trusted.send_if_modified(|before| {
+        let differs = before != authorities;
+        if differs {
+            authorities.clone_into(before);
+        }
+        differs
+    });
+}
 
 /// An object by which the API server finds webhooks.
 struct Trusting<'a> {
