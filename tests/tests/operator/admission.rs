@@ -45,10 +45,13 @@ pub(crate) struct RaftSpec {
     ropes: Option<u32>,
 }
 
-/// Ties rafts; `tied` has the logs and ropes of each.
+/// The logs and ropes of a raft.
+type Parts = (u32, Option<u32>);
+
+/// Ties rafts; `tied` has the parts of each.
 #[derive(Clone, Default)]
 struct Rafts {
-    tied: Arc<Mutex<Vec<(u32, Option<u32>)>>>,
+    tied: Arc<Mutex<Vec<Parts>>>,
 }
 
 impl RaftStateHandler for Rafts {
