@@ -32,7 +32,8 @@ use serde_json::json;
     status = "PassStatus<MemcachedExtra>",
     scale(
         spec_replicas_path = ".spec.size",
-        status_replicas_path = ".status.readyServers"
+        status_replicas_path = ".status.readyServers",
+        label_selector_path = ".status.selector"
     ),
     printcolumn(
         name = "Servers",
@@ -73,6 +74,9 @@ pub struct MemcachedExtra {
     /// How many servers take requests.
     #[serde(default)]
     pub ready_servers: i32,
+    /// By which labels an autoscaler finds them.
+    #[serde(default)]
+    pub selector: String,
 }
 
 /// The operator of caches.
@@ -210,8 +214,14 @@ impl Application for Memcacheds {
     async fn extra(&self, cx: &Context<Memcached>) -> Result<MemcachedExtra, Failure> {
         let deployments = cx.owned::<Deployment>()?.into_iter();
         let ready = deployments.filter_map(|it| it.status?.ready_replicas);
-        let ready_servers = ready.sum();
-        Ok(MemcachedExtra { ready_servers })
+        let labels = labels(cx.object()).into_iter();
+        let labels: Vec<_> = labels
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        Ok(MemcachedExtra {
+            ready_servers: ready.sum(),
+            selector: labels.join(","),
+        })
     }
 }
 

@@ -191,7 +191,7 @@ pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
 /// go back: with `was(size)`, `holds(stoves)` and `new` on fields, and `removed(color)` on the struct; or with `by_hand`,
 /// and both `From` of your own. `docs/versions.md` has all of it.
 ///
-/// `#[lifecycle(immutable)]` on a field says that it stays as it was when an object was created: `manifests --policy=rules`
+/// `#[lifecycle(immutable)]` on a field says that it stays as it is once it is set: `manifests --policy=rules`
 /// prints a policy by which the API server refuses a change.
 ///
 /// Mark a spec without such a field `#[lifecycle(none)]`: its operator runs a pass and stores no position.

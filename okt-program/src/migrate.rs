@@ -65,6 +65,8 @@ pub(crate) async fn migrate(client: &Client, kind: &MigratedKind) -> Result<Stri
     let name = kind.crd;
     let mut crd = definition(client, name).await?;
     for _ in 0..PASSES {
+        // What a server stores that does not know the definition yet, would not be in the list.
+        crd.settle().await;
         let objects = list(client, &crd).await?;
         let is_done = crd.outdated.is_empty() && !objects.iter().any(|it| crd.has_left_over(it));
         if is_done {
@@ -73,7 +75,6 @@ pub(crate) async fn migrate(client: &Client, kind: &MigratedKind) -> Result<Stri
                 crd.to
             ));
         }
-        crd.settle().await;
         let by_server = crd.outdated.is_empty() || server::migrate(client, &crd).await?;
         let is_left = |it: &StoredObject| !by_server || crd.has_left_over(it);
         write_all(client, &crd, objects.into_iter().filter(is_left).collect()).await?;
@@ -104,19 +105,21 @@ pub(crate) async fn migrate(client: &Client, kind: &MigratedKind) -> Result<Stri
 /// If there is no such version, or the API server does not permit it; a retry helps in the latter case.
 pub(crate) async fn go_back(client: &Client, kind: &MigratedKind, to: &str) -> Result<(), String> {
     let name = kind.crd;
-    let Some(at) = kind.versions.iter().position(|it| it == to) else {
-        return Err(format!(
-            "{name} has no version {to}; it has {}",
-            kind.versions.join(", ")
-        ));
-    };
+    let at = kind.versions.iter().position(|it| it == to);
+    let at = at.ok_or_else(|| format!("{name} has no version {to}"))?;
     let is_newer = |it: &CustomResourceDefinitionVersion| kind.versions[..at].contains(&it.name);
     let mut crd = read(client, name).await?;
+    if !crd.spec.versions.iter().any(|it| it.name == to) {
+        return Err(format!(
+            "the customresourcedefinition {name} has no version {to}"
+        ));
+    }
     let was_served = crd.spec.versions.iter().any(|it| it.served && is_newer(it));
     let annotations = crd.metadata.annotations.get_or_insert_default();
     annotations.insert(HANDED_OVER_ANNOTATION.to_owned(), to.to_owned());
     for version in &mut crd.spec.versions {
         version.storage = version.name == to;
+        version.served |= version.storage;
     }
     change(client, &crd).await?;
     if was_served {
@@ -195,22 +198,28 @@ async fn write(client: &Client, crd: &Definition, mut object: StoredObject) -> R
     for attempt in 1.. {
         let unchanged = Patch::Merge(crd.unchanged(&object));
         let written = objects.patch_metadata(&name, &parameters, &unchanged).await;
-        let error = match written {
-            Ok(_) => return Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
-            // Somebody else has written it in the present version, or has made another one.
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                match objects.get_metadata_opt(&name).await {
-                    Ok(Some(now)) if crd.has_left_over(&now) => object = now,
-                    Ok(_) => return Ok(()),
-                    Err(error) => return Err(failed(&object, &error)),
-                }
-                continue;
-            }
-            Err(error) => error,
+        let Err(error) = written else {
+            return Ok(());
         };
-        let is_final = matches!(&error, kube::Error::Api(it) if it.code < 500 && it.code != 429);
-        if is_final || attempt == TRIES {
+        let code = match &error {
+            kube::Error::Api(status) => Some(status.code),
+            _ => None,
+        };
+        if matches!(code, Some(404 | 409)) {
+            let now = objects.get_metadata_opt(&name).await;
+            let Some(now) = now.map_err(|error| failed(&object, &error))? else {
+                return Ok(());
+            };
+            // Somebody else has written it in the present version meanwhile, or has made another one.
+            let is_other =
+                (now.uid(), now.resource_version()) != (object.uid(), object.resource_version());
+            if is_other && !crd.has_left_over(&now) {
+                return Ok(());
+            }
+            object = now;
+        }
+        let is_final = code.is_some_and(|code| code < 500 && !matches!(code, 404 | 409 | 429));
+        if is_final || attempt >= TRIES {
             return Err(failed(&object, &error));
         }
         sleep(retry_after(&error).unwrap_or(wait)).await;

@@ -18,6 +18,9 @@ mod pruned;
 mod report;
 mod rights;
 
+use std::fmt::Display;
+use std::sync::Arc;
+
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -27,8 +30,8 @@ use kube::api::{DynamicObject, ListParams, TypeMeta};
 use kube::{Api, Client};
 use okt_core::Lifecycle;
 use okt_runtime::__program::watched;
-use okt_runtime::Application;
 use okt_runtime::crd;
+use okt_runtime::{Admission, Application};
 use okt_runtime::{Operator, StateOf};
 use okt_view::{Kind, View};
 use okt_wire::api_timeout::limit_answers;
@@ -277,8 +280,7 @@ impl Preview {
         let object = match read {
             Ok(object) => object,
             Err(why) => {
-                let what = format!("this release cannot read it: {why}");
-                return self.lost.push(finding(what));
+                return self.lost.push(finding(why));
             }
         };
         if let Some(why) = lost(&after) {
@@ -316,10 +318,16 @@ fn converted(versions: &KindVersions, object: &DynamicObject, kind: &Kind) -> Dy
     object.unwrap_or_else(as_newest)
 }
 
+fn cannot_read(why: impl Display) -> String {
+    format!("this release cannot read it: {why}")
+}
+
 /// Reads an object as this release does.
 fn read<A: Application>(object: &DynamicObject) -> Result<A::Resource, String> {
     let text = serde_json::to_string(object).map_err(|error| error.to_string())?;
-    let object = decode_unquoted(&text)?;
-    memory_of(&object)?;
-    Ok(object)
+    let object = decode_unquoted(&text).map_err(cannot_read)?;
+    memory_of(&object).map_err(cannot_read)?;
+    let admitted = A::admission(Admission::default()).admit(Arc::new(object));
+    let admitted = admitted.map_err(|why| format!("this release would not act upon it: {why}"))?;
+    Ok(Arc::unwrap_or_clone(admitted))
 }

@@ -327,11 +327,17 @@ impl Operators {
         let client = Client::try_from(config);
         let client = client.map_err(|error| run::cannot_connect(&address, &error))?;
         let client = limit_requests(&limit_answers(client), per_second, 1);
-        for part in &self.parts {
-            let kind = MigratedKind {
-                crd: part.crd_name(),
-                versions: part.version_names(),
-            };
+        let kinds = self.parts.iter().map(|part| MigratedKind {
+            crd: part.crd_name(),
+            versions: part.version_names(),
+        });
+        let has = |kind: &MigratedKind| to.as_ref().is_none_or(|to| kind.versions.contains(to));
+        let (kinds, others): (Vec<_>, Vec<_>) = kinds.partition(has);
+        for kind in others {
+            let versions = kind.versions.join(", ");
+            eprintln!("{}: stays as it is, with the versions {versions}", kind.crd);
+        }
+        for kind in kinds {
             if let Some(to) = &to {
                 go_back(&client, &kind, to).await?;
             }

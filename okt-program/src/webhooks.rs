@@ -4,6 +4,7 @@
 //! | module | content |
 //! |---|---|
 //! | `admission` | checks and completes objects |
+//! | `metrics` | how often and how fast they answer |
 //! | `kinds` | about which kinds the API server asks |
 //! | `certificate` | the certificate that the replicas of the program share, in a Secret, and renew |
 //! | `definitions` | which certificates the objects trust that lead the API server here |
@@ -14,6 +15,7 @@ mod admission;
 mod certificate;
 mod definitions;
 mod kinds;
+mod metrics;
 
 use std::future::pending;
 use std::io;
@@ -24,12 +26,14 @@ use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
 use axum::routing::post;
 use axum::{Json, Router};
 use kube::Client;
 use kube::core::conversion::ConversionReview;
 use okt_serve::tls::{CertificateFiles, RustlsAcceptor, RustlsConfig};
 use okt_serve::{Handle, ListenAddress, bind, server};
+use okt_telemetry::monitoring::Monitoring;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -39,6 +43,7 @@ use self::admission::{AdmissionTask, Review};
 use self::certificate::SharedCertificate;
 use self::definitions::{keep_trusted, take};
 pub(crate) use self::kinds::HookedKind;
+use self::metrics::{WebhookMetrics, measured};
 use crate::install::webhooks::WebhookService;
 
 /// How many connections the API servers may have.
@@ -54,7 +59,7 @@ const AT_ONCE: usize = 8;
 const REVISIT: Duration = Duration::from_secs(10);
 
 /// How long requests may take that are on their way when the program stops.
-const DRAINED: Duration = Duration::from_secs(10);
+const DRAINED: Duration = Duration::from_secs(5);
 
 /// How the webhooks are served.
 pub(crate) struct Webhooks {
@@ -70,7 +75,8 @@ pub(crate) struct Webhooks {
 
 type Kinds = Arc<Vec<HookedKind>>;
 
-/// Serves the webhooks, until the returned future is dropped, or its time is over after `stopping`.
+/// Serves the webhooks, until the returned future is dropped, or `ended`: while operators end their work, they need them
+/// for their writes. A while after `stopping` the API server is led to other replicas.
 ///
 /// # Errors
 ///
@@ -79,10 +85,12 @@ pub(crate) async fn serve(
     webhooks: Webhooks,
     client: Client,
     kinds: Vec<HookedKind>,
-    stopping: CancellationToken,
-) -> io::Result<impl Future<Output = ()> + Send> {
+    monitoring: &Monitoring,
+    (stopping, ended): (CancellationToken, CancellationToken),
+) -> io::Result<impl Future<Output = ()> + Send + use<>> {
     let kinds = Arc::new(kinds);
-    let routes = routes(Arc::clone(&kinds));
+    let metrics = WebhookMetrics::register(monitoring);
+    let routes = routes(Arc::clone(&kinds)).layer(from_fn_with_state(metrics, measured));
     let (first, source) = if let Some(directory) = &webhooks.certificate {
         let files = CertificateFiles::in_directory(directory);
         let (digest, first) = files.read()?;
@@ -116,7 +124,7 @@ pub(crate) async fn serve(
         };
         let ending = async {
             stopping.cancelled().await;
-            sleep(webhooks.lingers).await;
+            tokio::join!(sleep(webhooks.lingers), ended.cancelled());
             handle.graceful_shutdown(Some(DRAINED));
             pending::<()>().await;
         };

@@ -25,8 +25,8 @@ pub(crate) struct Previous {
 pub(crate) struct FieldOptions {
     /// Where it comes from, if not from the field of its name, and where that is said.
     origin: Option<(Origin, Spot)>,
-    /// Whether it stays as it was when the object was created.
-    pub(crate) immutable: bool,
+    /// Where it is said that it stays as it is once it is set.
+    pub(crate) immutable: Option<Spot>,
 }
 
 impl FieldOptions {
@@ -57,7 +57,7 @@ impl FieldOptions {
     fn read(&mut self, report: &mut ErrorReport, item: &Item) {
         let origin = match item.word().as_deref() {
             Some("immutable") => {
-                self.immutable = item.is_flag(report, "immutable");
+                self.immutable = item.is_flag(report, "immutable").then_some(item.spot);
                 return;
             }
             Some("new") => item.is_flag(report, "new").then_some(Origin::New),

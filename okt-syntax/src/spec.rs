@@ -35,7 +35,7 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
     let (previous, conversions) = previous
         .map(|previous| previous.expand(report, &krate, input, resource(input), &of_fields))
         .unwrap_or_default();
-    let immutable = immutable(input, &of_fields);
+    let immutable = immutable(report, input, &of_fields);
     let more = quote!(#previous #immutable);
     let mut desired_fields = fields
         .members()
@@ -75,9 +75,13 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
     quote!(#implementation #conversions)
 }
 
-/// Generates the names of the fields that stay as they were when an object was created, as serde writes them.
-fn immutable(input: &DeriveInput, of_fields: &[FieldOptions]) -> TokenStream {
-    if !of_fields.iter().any(|field| field.immutable) {
+/// Generates the names of the fields that stay as they are once they are set, as serde writes them.
+fn immutable(
+    report: &mut ErrorReport,
+    input: &DeriveInput,
+    of_fields: &[FieldOptions],
+) -> TokenStream {
+    if !of_fields.iter().any(|field| field.immutable.is_some()) {
         return TokenStream::new();
     }
     let context = serde_derive_internals::Ctxt::new();
@@ -85,8 +89,21 @@ fn immutable(input: &DeriveInput, of_fields: &[FieldOptions]) -> TokenStream {
     // What is wrong with the attributes, the derives of serde report.
     let _errors = context.check();
     let fields = container.iter().flat_map(|it| it.data.all_fields());
-    let named = fields.zip(of_fields).filter(|(_, field)| field.immutable);
-    let names = named.map(|(field, _)| field.attrs.name().serialize_name().value.clone());
+    let mut names = Vec::new();
+    for (field, options) in fields.zip(of_fields) {
+        let Some(spot) = options.immutable else {
+            continue;
+        };
+        if field.attrs.flatten() || field.attrs.skip_serializing() {
+            report.error(
+                None,
+                spot,
+                "a field that is flattened or skipped has no name by which a policy could find it",
+                "write `immutable` on fields with a name of their own",
+            );
+        }
+        names.push(field.attrs.name().serialize_name().value.clone());
+    }
     quote! {
         fn immutable() -> &'static [&'static str] {
             &[#(#names),*]

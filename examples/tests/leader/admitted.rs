@@ -111,9 +111,10 @@ fn last(name: &str, people: u8, stoves: u8) -> Value {
     )
 }
 
-fn replica(kubernetes: &Kubernetes, name: &'static str, port: u16) -> Replica {
+fn replica(kubernetes: &Kubernetes, name: &'static str, port: u16, metrics: u16) -> Replica {
     let mut program = Command::new(env!("CARGO_BIN_EXE_tents"));
     program.args(["run", "--webhook-address", &format!("127.0.0.1:{port}")]);
+    program.args(["--metrics-address", &format!("127.0.0.1:{metrics}")]);
     Replica::start_program(name, kubernetes.kubeconfig(), program)
 }
 
@@ -126,9 +127,9 @@ async fn objects_are_checked_and_completed_and_nobody_is_locked_out_without_a_we
     let Some(kubernetes) = started.expect("a server") else {
         return;
     };
-    let (client, port) = (kubernetes.client(), free_port());
+    let (client, port, metrics) = (kubernetes.client(), free_port(), free_port());
     install(&client, port).await;
-    let answering = replica(&kubernetes, "first", port);
+    let answering = replica(&kubernetes, "first", port, metrics);
     until("the webhooks are trusted", async || {
         let answer = send(&client, "POST", "v1?dryRun=All", &last("x", 0, 0)).await;
         answer.starts_with("422").then_some(())
@@ -161,6 +162,14 @@ async fn objects_are_checked_and_completed_and_nobody_is_locked_out_without_a_we
         answers.push_str(&format!("{what}: {answer}\n"));
     }
     assert_eq!(answers, ANSWERS);
+    let metrics = reqwest::get(format!("http://127.0.0.1:{metrics}/metrics")).await;
+    let metrics = metrics.expect("an answer").text().await.expect("text");
+    for webhook in ["convert", "validate", "complete"] {
+        let counted = format!(
+            r#"controller_runtime_webhook_requests_total{{code="200",webhook="/{webhook}/tents.demo.okt.dev"}}"#
+        );
+        assert!(metrics.contains(&counted), "{metrics}");
+    }
     let tents: Api<v1::Tent> = Api::default_namespaced(client.clone());
     for name in ["many", "some"] {
         let tent = tents.get(name).await.expect("it is there");
@@ -173,7 +182,7 @@ async fn objects_are_checked_and_completed_and_nobody_is_locked_out_without_a_we
     assert_eq!(answer, "201");
     let answer = send(&client, "POST", "v1", &last("late", 6, 0)).await;
     assert_eq!(answer, "201");
-    let _next = replica(&kubernetes, "second", port);
+    let _next = replica(&kubernetes, "second", port, free_port());
     let stalled = until("it is reported", async || {
         let tent = tents.get("none").await.expect("it is there");
         let mut conditions = tent.status?.conditions.into_iter();

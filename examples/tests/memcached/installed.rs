@@ -143,6 +143,17 @@ async fn the_printed_manifests_install_an_operator_that_keeps_a_cache_on_a_real_
     let stage = Stage::of(&client, TEAM, Tally::Counted(client.clone()));
     story::of_a_cache(&stage).await;
     its_roles_lead_nowhere_else(&server, &account).await;
+    stage.create(&json!({})).await.expect("it is accepted");
+    let scale = [
+        "scale",
+        "memcached",
+        stage::NAME,
+        "--namespace",
+        TEAM,
+        "--replicas=4",
+    ];
+    text(&installed.kubectl(&scale, ""));
+    story::until_replicas(&stage, 4).await;
     drop(installed);
     server.stop().await;
 }

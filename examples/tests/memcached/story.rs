@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Container;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use crate::stage::{NAME, Stage, patch};
@@ -60,10 +60,17 @@ async fn is_scaled(stage: &Stage) {
             .patch_scale(NAME, &PatchParams::default(), &scale)
             .await;
         scaled.expect("it is accepted");
-        let so = async || replicas(stage).await == Some(size);
-        stage.until_so("the Deployment is scaled", so).await;
+        until_replicas(stage, size).await;
     };
-    to(5).await;
+    // As an autoscaler does it: it reads the scale, and finds the servers by its selector.
+    let mut scale = stage.caches.get_scale(NAME).await.expect("it has a scale");
+    let status = scale.status.as_ref().and_then(|it| it.selector.as_deref());
+    assert_eq!(status, Some("demo.okt.dev/memcached=cache"));
+    scale.spec.get_or_insert_default().replicas = Some(5);
+    let posting = PostParams::default();
+    let replaced = stage.caches.replace_scale(NAME, &posting, &scale).await;
+    replaced.expect("it is accepted");
+    until_replicas(stage, 5).await;
     stage.servers(5).await;
     stage.until_ready(5).await;
     to(2).await;
@@ -197,6 +204,11 @@ async fn is(stage: &Stage, condition: &str, status: &str) -> bool {
 
 async fn replicas(stage: &Stage) -> Option<i32> {
     stage.deployment().await.spec.replicas
+}
+
+pub(crate) async fn until_replicas(stage: &Stage, size: i32) {
+    let so = async || replicas(stage).await == Some(size);
+    stage.until_so("the Deployment is scaled", so).await;
 }
 
 async fn container(stage: &Stage) -> Container {

@@ -2,7 +2,11 @@
 
 use clap::Args;
 use jiff::Timestamp;
-use kube::Client;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
 use okt_core::request::RequestOutcome;
 use okt_view::{Cause, Kind, RequestReport, View, Why, request_title};
 use serde::Serialize;
@@ -10,6 +14,9 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::output::{BOLD, OutputFormat, print_as, styled};
 use crate::select::{One, RequestKind};
+
+/// The verb that approves plans.
+const APPROVE: &str = "approve";
 
 /// Say why an object is not where it is to go, and what would move it; or what a request waits for.
 #[derive(Args)]
@@ -40,7 +47,8 @@ impl WhyCommand {
         }
         let view = self.object.read(client, &kinds).await?;
         let now = Timestamp::now();
-        let why = Why::of(client, &view, now).await;
+        let mut why = Why::of(client, &view, now).await;
+        why.causes.extend(lacking(client, &view).await);
         let answer = WhyAnswer {
             object: view.id(),
             state: view.state(),
@@ -81,6 +89,39 @@ impl WhyCommand {
             format!("{title} asks for {}.\n{}", why.goal, causes(&why))
         })
     }
+}
+
+/// Returns the right to approve, if the object waits for an approval and the user lacks it.
+async fn lacking(client: &Client, view: &View<'_>) -> Option<Cause> {
+    let waiting = view.position()?.waiting.as_ref()?;
+    waiting.plan.as_ref()?;
+    let resource = &view.kind.resource;
+    let attributes = ResourceAttributes {
+        group: Some(resource.group.clone()),
+        resource: Some(resource.plural.clone()),
+        namespace: view.namespace().map(str::to_owned),
+        name: Some(view.name().to_owned()),
+        verb: Some(APPROVE.to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(attributes),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    // Who may not even ask learns it when approving.
+    let answer = reviews.create(&PostParams::default(), &review).await.ok()?;
+    let is_lacking = answer.status.is_some_and(|status| !status.allowed);
+    let kind = view.kind.id();
+    is_lacking.then(|| Cause {
+        what: format!("You lack the verb `{APPROVE}` on {kind}, which a policy may ask for."),
+        remedies: vec![format!(
+            "the role {kind}:approve has it, which `rbac` prints"
+        )],
+    })
 }
 
 fn text(view: &View<'_>, why: &Why, now: Timestamp) -> String {

@@ -10,6 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::{CustomResourceExt, Resource};
 use okt_runtime::{Admission, Application, crd};
+use okt_wire::versions::KindVersions;
 use serde_json::{Value, json};
 
 /// The port of the webhooks in a pod.
@@ -24,7 +25,8 @@ pub struct KindWebhooks {
     /// The name of the definition, and of the configurations of the webhooks.
     pub(crate) crd: &'static str,
     group: String,
-    version: String,
+    /// All versions.
+    versions: Vec<String>,
     plural: String,
     /// To convert them between versions.
     pub(crate) converts: bool,
@@ -38,10 +40,11 @@ impl KindWebhooks {
     /// Returns what the API server asks about the objects of an application.
     pub fn of<A: Application>() -> Self {
         let admission = A::admission(Admission::default());
+        let versions = KindVersions::of::<A::Resource>();
         Self {
             crd: A::Resource::crd_name(),
             group: A::Resource::group(&()).into_owned(),
-            version: A::Resource::version(&()).into_owned(),
+            versions: versions.all().iter().map(|it| it.name.clone()).collect(),
             plural: A::Resource::plural(&()).into_owned(),
             converts: crd::<A::Resource>().is_ok_and(|crd| crd.spec.conversion.is_some()),
             validates: admission.validates(),
@@ -83,12 +86,13 @@ impl KindWebhooks {
             } },
             "rules": [{
                 "apiGroups": [self.group],
-                "apiVersions": [self.version],
+                "apiVersions": self.versions,
                 "operations": ["CREATE", "UPDATE"],
                 "resources": [self.plural],
             }],
-            // Other versions are converted first.
-            "matchPolicy": "Equivalent",
+            // The program itself converts other versions: where the API server cannot, it refuses the write, whatever
+            // the failure policy says.
+            "matchPolicy": "Exact",
             // Labels, finalizers and a deletion pass without a question.
             "matchConditions": [{
                 "name": "its-spec-is-new",

@@ -24,6 +24,9 @@ const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 /// How long Kubernetes may take to begin. Its controller looks for new kinds every half minute, and may not run at all.
 const BEGINS: Duration = Duration::from_secs(90);
 
+/// How long it may take: it does not say when it cannot go on. What it has brought over is not written once more.
+const ENDS: Duration = Duration::from_mins(10);
+
 /// How often it is asked how far it is.
 const ASKED: Duration = Duration::from_secs(1);
 
@@ -75,6 +78,9 @@ async fn followed(api: &Api<DynamicObject>, name: &str) -> Result<Option<String>
         }
         if status["resourceVersion"].is_null() && begun.elapsed() > BEGINS {
             break Some("its controller has not begun".to_owned());
+        }
+        if begun.elapsed() > ENDS {
+            break Some("it has not come to an end in ten minutes".to_owned());
         }
         if reported.elapsed() >= REPORTED {
             reported = Instant::now();

@@ -44,12 +44,17 @@ pub(super) fn next_steps(
         return Vec::new();
     };
     if stored != wanted {
-        return vec![
-            format!("apply the output of `crd --union`, with which {stored} is stored as before"),
+        let mut versions = before.spec.versions.iter();
+        let is_served = versions.any(|it| it.served && it.name == wanted);
+        let union =
+            format!("apply the output of `crd --union`, with which {stored} is stored as before");
+        let union = (!is_served).then_some(union).into_iter();
+        let then = [
             "let all replicas be of this release".to_owned(),
             format!("apply the output of `crd`, with which {wanted} is stored"),
             "run `migrate`".to_owned(),
         ];
+        return union.chain(then).collect();
     }
     let outdated = outdated(before);
     let step = format!(

@@ -64,6 +64,8 @@ pub(super) async fn run(
 ) -> Result<(), String> {
     let (config, address) = cluster().await?;
     let stopping = CancellationToken::new();
+    #[cfg(feature = "webhooks")]
+    let ended_all = CancellationToken::new();
     let monitoring = Monitoring::new();
     for (part, _) in &parts {
         monitoring.expect(controller(&part.kind().1));
@@ -94,7 +96,14 @@ pub(super) async fn run(
     #[cfg(feature = "map")]
     let _map = map(asked, &client, &parts).await?;
     #[cfg(feature = "webhooks")]
-    let webhooks = webhooks(asked, &client, &parts, (&program, &stopping)).await?;
+    let webhooks = webhooks(
+        asked,
+        &client,
+        &parts,
+        (&program, &monitoring),
+        (stopping.clone(), ended_all.clone()),
+    )
+    .await?;
     #[cfg(not(feature = "webhooks"))]
     for (part, _) in parts.iter().filter(|(part, _)| part.webhooks().converts) {
         tracing::warn!(
@@ -106,13 +115,7 @@ pub(super) async fn run(
         .then(|| group(asked, &client, program))
         .transpose()?;
     let membership = replica_group.map(|group| Membership::join(client.clone(), group));
-    let client = match asked.requests_per_second {
-        Some(rate) => {
-            let burst = asked.request_burst.unwrap_or(rate.saturating_mul(2));
-            limit_requests(&client, rate, burst)
-        }
-        None => client,
-    };
+    let client = limited(client, asked);
     #[cfg(feature = "cloudevents")]
     let cloud_events = cloud_events(asked, &client)?;
     let limits = limits(asked);
@@ -143,6 +146,8 @@ pub(super) async fn run(
         membership.leave().await;
     }
     #[cfg(feature = "webhooks")]
+    ended_all.cancel();
+    #[cfg(feature = "webhooks")]
     if let Some(webhooks) = webhooks {
         // It has ended by itself, or after what was on its way.
         let _ended = webhooks.await;
@@ -152,6 +157,15 @@ pub(super) async fn run(
         traces.end().await;
     }
     ended.map(drop)
+}
+
+/// Returns a client that sends as many requests as the command line permits.
+fn limited(client: Client, asked: &RunOptions) -> Client {
+    let Some(rate) = asked.requests_per_second else {
+        return client;
+    };
+    let burst = asked.request_burst.unwrap_or(rate.saturating_mul(2));
+    limit_requests(&client, rate, burst)
 }
 
 /// Returns how to reach the cluster, and the address of its API server.
@@ -270,13 +284,14 @@ async fn map(
     Ok(Some(AbortOnDropHandle::new(tokio::spawn(both))))
 }
 
-/// Serves the webhooks, until the result is dropped, or for a moment after `stopping`; none if no kind needs one.
+/// Serves the webhooks, until the result is dropped, or until the operators have ended; none if no kind needs one.
 #[cfg(feature = "webhooks")]
 async fn webhooks(
     asked: &RunOptions,
     client: &Client,
     parts: &[LimitedPart],
-    (program, stopping): (&str, &CancellationToken),
+    (program, monitoring): (&str, &Monitoring),
+    tokens: (CancellationToken, CancellationToken),
 ) -> Result<Option<AbortOnDropHandle<()>>, String> {
     let kinds = parts.iter().map(|(part, _)| part.hooked());
     let kinds: Vec<_> = kinds.filter(HookedKind::is_asked).collect();
@@ -294,7 +309,7 @@ async fn webhooks(
         valid: asked.webhook_cert_duration,
         lingers: if is_in_pod() { LINGERS } else { Duration::ZERO },
     };
-    let served = crate::webhooks::serve(webhooks, client.clone(), kinds, stopping.clone()).await;
+    let served = crate::webhooks::serve(webhooks, client.clone(), kinds, monitoring, tokens).await;
     let served = served
         .map_err(|error| format!("{error}; see --webhook-address and --webhook-cert-path"))?;
     Ok(Some(AbortOnDropHandle::new(tokio::spawn(served))))

@@ -1,11 +1,12 @@
-//! Answers the questions of the API server whether it may store an object, and how it completes one.
+//! Answers the questions of the API server whether it may store an object, and how it completes one, in any version.
 
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
 use okt_runtime::{Admission, Validation};
 use okt_wire::object::LifecycleObject;
 use okt_wire::pruned::decode_unquoted;
-use serde_json::Value;
+use okt_wire::versions::{ConversionError, KindVersions};
+use serde_json::{Value, json};
 
 /// What a webhook is asked to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,9 +33,12 @@ impl KindAdmission {
     /// Returns that of an application; none if it neither checks nor completes objects.
     pub(crate) fn of<K: LifecycleObject>(admission: Admission<K>) -> Option<Self> {
         let (validates, completes) = (admission.validates(), admission.completes());
-        let answer = move |task, request: &AdmissionRequest<DynamicObject>| match task {
-            AdmissionTask::Validate => validated(&admission, request),
-            AdmissionTask::Complete => completed(&admission, request),
+        let answer = move |task, request: &AdmissionRequest<DynamicObject>| {
+            let versions = AnyVersion(KindVersions::of::<K>());
+            match task {
+                AdmissionTask::Validate => validated(&admission, &versions, request),
+                AdmissionTask::Complete => completed(&admission, &versions, request),
+            }
         };
         (validates || completes).then(|| Self {
             validates,
@@ -47,7 +51,8 @@ impl KindAdmission {
     ///
     /// # Errors
     ///
-    /// If it is none, or the code of the application panics: the API server goes on as the failure policy says.
+    /// If it is none, or of a version that this release does not have, or the code of the application panics: the API
+    /// server goes on as the failure policy says.
     pub(crate) fn review(&self, task: AdmissionTask, review: Review) -> Result<Review, String> {
         let request: Result<AdmissionRequest<DynamicObject>, _> = review.try_into();
         let request = request.map_err(|error| error.to_string())?;
@@ -55,30 +60,50 @@ impl KindAdmission {
     }
 }
 
+/// Reads objects of any version as the newest one.
+struct AnyVersion(KindVersions);
+
+impl AnyVersion {
+    /// Reads an object; the inner error is that it does not fit its type.
+    ///
+    /// # Errors
+    ///
+    /// If this release does not have its version: another release knows more.
+    fn read<K: LifecycleObject>(
+        &self,
+        object: &DynamicObject,
+    ) -> Result<Result<K, String>, String> {
+        let newest = self.0.convert(to_json(object)?, &K::version(&()));
+        let newest = newest.map_err(|error| error.to_string())?;
+        Ok(decode_unquoted(&newest.to_string()))
+    }
+}
+
 /// Validates an object. One that this release cannot read is refused, unless it could not be read before either: then
 /// it has to stay possible to change its labels, or to let it go.
 fn validated<K: LifecycleObject>(
     admission: &Admission<K>,
+    versions: &AnyVersion,
     request: &AdmissionRequest<DynamicObject>,
 ) -> Result<AdmissionResponse, String> {
     let response = AdmissionResponse::from(request);
-    let Some(object) = &request.object else {
+    let Some(object) = changed(request) else {
         return Ok(response);
     };
-    if object.metadata.deletion_timestamp.is_some() {
-        return Ok(response);
-    }
-    let old = request.old_object.as_ref().map(read::<K>);
-    let new = match (read::<K>(object), &old) {
+    let old = request.old_object.as_ref();
+    let mut old = old.map(|old| versions.read::<K>(old)).transpose()?;
+    let new = match (versions.read::<K>(object)?, &old) {
         (Ok(new), _) => new,
         (Err(_), Some(Err(_))) => return Ok(response),
         (Err(why), _) => {
-            return Ok(refused(
-                response,
-                format!("this operator cannot read it: {why}"),
-            ));
+            let why = format!("this operator cannot read it: {why}");
+            return Ok(refused(response, why));
         }
     };
+    if let Some(Ok(old)) = &mut old {
+        // The new one is complete; what completes it is no change by its user.
+        admission.complete(old)?;
+    }
     let old = match &old {
         Some(Ok(old)) => Some(old),
         // What could not be read is no object to compare with.
@@ -95,6 +120,16 @@ fn validated<K: LifecycleObject>(
     Ok(response)
 }
 
+/// Returns the object that is about to be stored, unless it is being deleted.
+fn changed(request: &AdmissionRequest<DynamicObject>) -> Option<&DynamicObject> {
+    let object = request.object.as_ref()?;
+    object
+        .metadata
+        .deletion_timestamp
+        .is_none()
+        .then_some(object)
+}
+
 fn refused(response: AdmissionResponse, why: String) -> AdmissionResponse {
     let mut response = response.deny(why);
     response.result.code = 422;
@@ -105,26 +140,31 @@ fn refused(response: AdmissionResponse, why: String) -> AdmissionResponse {
 /// Completes an object. One that cannot be read stays as it is: its schema, or the operator, has a word for it.
 fn completed<K: LifecycleObject>(
     admission: &Admission<K>,
+    versions: &AnyVersion,
     request: &AdmissionRequest<DynamicObject>,
 ) -> Result<AdmissionResponse, String> {
     let response = AdmissionResponse::from(request);
-    let is_leaving = |object: &DynamicObject| object.metadata.deletion_timestamp.is_some();
-    let object = request.object.as_ref().filter(|it| !is_leaving(it));
-    let Some(object) = object else {
+    let Some(object) = changed(request) else {
         return Ok(response);
     };
-    let Ok(mut complete) = read::<K>(object) else {
+    let Ok(mut complete) = versions.read::<K>(object)? else {
         return Ok(response);
     };
-    let as_read = json(&complete)?;
+    let as_read = to_json(&complete)?;
     admission.complete(&mut complete)?;
-    let before = json(object)?;
-    let mut after = before.clone();
-    json_patch::merge(&mut after, &difference(&as_read, &json(&complete)?));
-    let patch = json_patch::diff(&before, &after);
-    if patch.0.is_empty() {
+    let change = difference(&as_read, &to_json(&complete)?);
+    if change == json!({}) {
         return Ok(response);
     }
+    let cannot = |error: ConversionError| error.to_string();
+    let before = to_json(object)?;
+    let mut newest = versions
+        .0
+        .convert(before.clone(), &K::version(&()))
+        .map_err(cannot)?;
+    json_patch::merge(&mut newest, &change);
+    let after = versions.0.convert(newest, &request.kind.version);
+    let patch = json_patch::diff(&before, &after.map_err(cannot)?);
     response
         .with_patch(patch)
         .map_err(|error| error.to_string())
@@ -147,10 +187,6 @@ fn difference(before: &Value, after: &Value) -> Value {
     Value::Object(gone.chain(changed).collect())
 }
 
-fn read<K: LifecycleObject>(object: &DynamicObject) -> Result<K, String> {
-    decode_unquoted(&json(object)?.to_string())
-}
-
-fn json(value: &impl serde::Serialize) -> Result<Value, String> {
+fn to_json(value: &impl serde::Serialize) -> Result<Value, String> {
     serde_json::to_value(value).map_err(|error| error.to_string())
 }

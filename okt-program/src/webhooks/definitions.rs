@@ -46,6 +46,8 @@ pub(super) fn take(trusted: &watch::Sender<Vec<u8>>, authorities: &[u8]) {
 /// An object by which the API server finds webhooks.
 struct Trusting<'a> {
     kind: ApiResource,
+    /// What the API server asks, as the paths of the webhooks begin.
+    task: &'static str,
     name: &'a str,
     at: &'a WebhookService,
 }
@@ -64,12 +66,26 @@ pub(super) async fn keep_trusted(
         let validates = admission.is_some_and(|it| it.validates);
         let completes = admission.is_some_and(|it| it.completes);
         let objects = [
-            converts.then(|| ApiResource::erase::<CustomResourceDefinition>(&())),
-            validates.then(|| ApiResource::erase::<ValidatingWebhookConfiguration>(&())),
-            completes.then(|| ApiResource::erase::<MutatingWebhookConfiguration>(&())),
+            (
+                converts,
+                "convert",
+                ApiResource::erase::<CustomResourceDefinition>(&()),
+            ),
+            (
+                validates,
+                "validate",
+                ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
+            ),
+            (
+                completes,
+                "complete",
+                ApiResource::erase::<MutatingWebhookConfiguration>(&()),
+            ),
         ];
-        objects.into_iter().flatten().map(|object| Trusting {
+        let wanted = objects.into_iter().filter(|(is_wanted, ..)| *is_wanted);
+        wanted.map(|(_, task, object)| Trusting {
             kind: object,
+            task,
             name: kind.crd,
             at,
         })
@@ -155,7 +171,8 @@ impl Trusting<'_> {
         let service = &config["service"];
         // A person lets the API server reach a program outside of the cluster by a URL.
         let url = config["url"].as_str();
-        let is_here = || url.is_some_and(|url| url.ends_with(&format!("/{}", self.name)));
+        let is_here =
+            || url.is_some_and(|url| url.ends_with(&format!("/{}/{}", self.task, self.name)));
         service["name"] == self.at.name && service["namespace"] == self.at.namespace || is_here()
     }
 

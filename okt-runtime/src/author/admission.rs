@@ -116,12 +116,12 @@ impl<K> Admission<K> {
 }
 
 impl<K: LifecycleObject> Admission<K> {
-    /// Completes an object that came past the webhook, and validates it.
+    /// Completes an object that is stored, and validates it, unless it is being deleted.
     ///
     /// # Errors
     ///
-    /// Why it is not to be acted upon.
-    pub(crate) fn admit(&self, object: Arc<K>) -> Result<Arc<K>, String> {
+    /// Why it is not to be acted upon; a retry helps once the object has changed.
+    pub fn admit(&self, object: Arc<K>) -> Result<Arc<K>, String> {
         let object = self.completed(object)?;
         if !self.validates() || object.meta().deletion_timestamp.is_some() {
             return Ok(object);

@@ -311,6 +311,11 @@ fn of_lifecycle(view: &View<'_>, around: &ObjectSurroundings, now: Timestamp) ->
             "The operator cannot read the object",
             [&format!("correct the object: kubectl edit {id}")],
         ),
+        reasons::INVALID => sentence(
+            view,
+            "The application refuses the object",
+            [&format!("correct the object: kubectl edit {id}")],
+        ),
         _ => return None,
     })
 }
