@@ -1,10 +1,11 @@
 //! Objects that the API server lets a program check and complete before it stores them.
 
 use http::Request;
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::{Client, ResourceExt};
+use kube::{Client, CustomResourceExt, ResourceExt};
 use okt_examples::tents::v1;
 use okt_testing::Kubernetes;
 use serde_json::{Value, json};
@@ -56,6 +57,18 @@ async fn install(client: &Client, port: u16) {
         let applied = api.patch(name, &parameters, &Patch::Apply(&document)).await;
         applied.expect("it is accepted");
     }
+}
+
+/// Lets a version be stored, as while a release is brought out.
+async fn store_as(client: &Client, version: &str) {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = v1::Tent::crd_name();
+    let mut crd = crds.get(name).await.expect("it is there");
+    for it in &mut crd.spec.versions {
+        it.storage = it.name == version;
+    }
+    let stored = crds.replace(name, &PostParams::default(), &crd).await;
+    stored.expect("it is accepted");
 }
 
 /// Sends a request about tents (`v1`) or one of them (`v1/hot`); returns the answer as text.
@@ -182,6 +195,13 @@ async fn objects_are_checked_and_completed_and_nobody_is_locked_out_without_a_we
     assert_eq!(answer, "201");
     let answer = send(&client, "POST", "v1", &last("late", 6, 0)).await;
     assert_eq!(answer, "201");
+    // So does what is stored as it comes: nobody has to convert it to ask about it.
+    store_as(&client, "v1alpha1").await;
+    until("the first version is stored", async || {
+        let answer = send(&client, "POST", "v1alpha1", &first("early", 1)).await;
+        (answer == "201").then_some(())
+    })
+    .await;
     let _next = replica(&kubernetes, "second", port, free_port());
     let stalled = until("it is reported", async || {
         let tent = tents.get("none").await.expect("it is there");
