@@ -192,7 +192,8 @@ pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
 /// and both `From` of your own. `docs/versions.md` has all of it.
 ///
 /// `#[lifecycle(immutable)]` on a field says that it stays as it is once it is set: `manifests --policy=rules`
-/// prints a policy by which the API server refuses a change.
+/// prints a policy by which the API server refuses a change. `#[lifecycle(default = "..")]` has an expression (CEL) of its
+/// value where it is left out, for `manifests --policy=defaults`.
 ///
 /// Mark a spec without such a field `#[lifecycle(none)]`: its operator runs a pass and stores no position.
 /// `#[lifecycle(crate(path))]` names the crate of the trait, by default `::okt`.

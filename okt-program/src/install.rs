@@ -5,6 +5,7 @@ pub(crate) mod account;
 pub(crate) mod alerts;
 #[cfg(feature = "cli")]
 pub(crate) mod dashboards;
+pub(crate) mod defaults;
 #[cfg(feature = "cli")]
 pub(crate) mod health;
 #[cfg(feature = "cli")]

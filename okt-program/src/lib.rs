@@ -27,6 +27,7 @@ mod program;
 mod webhooks;
 
 pub use install::account::{ServiceAccount, ServiceAccountError};
+pub use install::defaults::default_policy;
 pub use install::policy::{approval_policy, status_policy, verb_policy};
 pub use install::rbac::{Rbac, lease_roles, metrics_roles, rbac, verb_roles, webhook_roles};
 pub use install::rules::rule_policy;

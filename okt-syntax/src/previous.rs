@@ -27,6 +27,8 @@ pub(crate) struct FieldOptions {
     origin: Option<(Origin, Spot)>,
     /// Where it is said that it stays as it is once it is set.
     pub(crate) immutable: Option<Spot>,
+    /// The expression of its value where it is left out, and where that is said.
+    pub(crate) default: Option<(String, Spot)>,
 }
 
 impl FieldOptions {
@@ -60,6 +62,10 @@ impl FieldOptions {
                 self.immutable = item.is_flag(report, "immutable").then_some(item.spot);
                 return;
             }
+            Some("default") => {
+                self.default = item.text(report, "default");
+                return;
+            }
             Some("new") => item.is_flag(report, "new").then_some(Origin::New),
             Some("was") => {
                 let was = idents(report, item, "was(memory)");
@@ -67,7 +73,7 @@ impl FieldOptions {
             }
             Some("holds") => Some(Origin::Parts(parts(report, item))),
             Some(_) | None => {
-                item.unknown(report, &["new", "was", "holds", "immutable"]);
+                item.unknown(report, &["new", "was", "holds", "immutable", "default"]);
                 None
             }
         };

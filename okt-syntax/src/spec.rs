@@ -35,8 +35,8 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
     let (previous, conversions) = previous
         .map(|previous| previous.expand(report, &krate, input, resource(input), &of_fields))
         .unwrap_or_default();
-    let immutable = immutable(report, input, &of_fields);
-    let more = quote!(#previous #immutable);
+    let told = told_of_fields(report, input, &of_fields);
+    let more = quote!(#previous #told);
     let mut desired_fields = fields
         .members()
         .zip(fields)
@@ -75,13 +75,15 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
     quote!(#implementation #conversions)
 }
 
-/// Generates the names of the fields that stay as they are once they are set, as serde writes them.
-fn immutable(
+/// Generates what the API server is told of fields, by the names that serde writes: which stay as they are once they are
+/// set, and which are filled in.
+fn told_of_fields(
     report: &mut ErrorReport,
     input: &DeriveInput,
     of_fields: &[FieldOptions],
 ) -> TokenStream {
-    if !of_fields.iter().any(|field| field.immutable.is_some()) {
+    let is_told = |field: &FieldOptions| field.immutable.is_some() || field.default.is_some();
+    if !of_fields.iter().any(is_told) {
         return TokenStream::new();
     }
     let context = serde_derive_internals::Ctxt::new();
@@ -89,24 +91,31 @@ fn immutable(
     // What is wrong with the attributes, the derives of serde report.
     let _errors = context.check();
     let fields = container.iter().flat_map(|it| it.data.all_fields());
-    let mut names = Vec::new();
+    let (mut immutable, mut defaults) = (Vec::new(), Vec::new());
     for (field, options) in fields.zip(of_fields) {
-        let Some(spot) = options.immutable else {
-            continue;
-        };
-        if field.attrs.flatten() || field.attrs.skip_serializing() {
+        let default = options.default.as_ref();
+        let spot = options.immutable.or(default.map(|(_, spot)| *spot));
+        if let Some(spot) = spot
+            && (field.attrs.flatten() || field.attrs.skip_serializing())
+        {
             report.error(
                 None,
                 spot,
                 "a field that is flattened or skipped has no name by which a policy could find it",
-                "write `immutable` on fields with a name of their own",
+                "write this on fields with a name of their own",
             );
         }
-        names.push(field.attrs.name().serialize_name().value.clone());
+        let name = &field.attrs.name().serialize_name().value;
+        immutable.extend(options.immutable.map(|_| name.clone()));
+        defaults.extend(default.map(|(value, _)| quote!((#name, #value))));
     }
     quote! {
         fn immutable() -> &'static [&'static str] {
-            &[#(#names),*]
+            &[#(#immutable),*]
+        }
+
+        fn defaults() -> &'static [(&'static str, &'static str)] {
+            &[#(#defaults),*]
         }
     }
 }

@@ -56,6 +56,12 @@ pub trait LifecycleSpec {
     fn immutable() -> &'static [&'static str] {
         &[]
     }
+
+    /// Returns the fields that the API server fills in where they are left out (`#[lifecycle(default = "..")]`), as they
+    /// are called in YAML, with the expressions of their values.
+    fn defaults() -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
 }
 
 /// A custom resource whose spec has a lifecycle field and whose status is a [`Status`] of the same states.

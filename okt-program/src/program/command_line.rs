@@ -167,6 +167,8 @@ pub(super) enum PolicyKind {
     /// It takes a verb to ask for a state (`go-stopped`), a visit (`visit-servicing`), a pause (`pause`) or an abandonment
     /// (`abandon`).
     States,
+    /// It fills in fields that have an expression as their default (Kubernetes 1.36).
+    Defaults,
     /// It refuses what no route leads to, a visit while another is still to be made, and another value of an immutable field.
     Rules,
     /// Only the service account of the operator writes statuses.

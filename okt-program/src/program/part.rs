@@ -35,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 use super::command_line::PolicyKind;
 use super::hand_over::HandOver;
 use crate::install::account::ServiceAccount;
+use crate::install::defaults::default_policy;
 use crate::install::policy::{approval_policy, status_policy, verb_policy};
 use crate::install::rbac::{Rbac, rbac, verb_roles};
 use crate::install::rules::rule_policy;
@@ -173,6 +174,7 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
     fn policies(&self, kind: PolicyKind, account: &ServiceAccount) -> Vec<Value> {
         match kind {
             PolicyKind::Approvals => approval_policy::<O::Application>(),
+            PolicyKind::Defaults => default_policy::<O::Application>(),
             PolicyKind::Rules => rule_policy::<O::Application>(),
             PolicyKind::States => verb_policy::<O::Application>(),
             PolicyKind::Status => status_policy::<O::Application>(account),

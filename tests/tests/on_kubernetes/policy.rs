@@ -365,6 +365,9 @@ pub(crate) struct HutSpec {
     height: Option<u32>,
     #[serde(default)]
     beds: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[lifecycle(default = "object.spec.beds > 8 ? 2 : 1")]
+    wardens: Option<u32>,
 }
 
 #[derive(Clone, Default)]
@@ -464,6 +467,42 @@ async fn what_an_object_may_not_become_is_refused_before_it_is_stored() {
         for name in ["open", "shut"] {
             huts.patch(name, &patch, &free).await.expect("it is accepted");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
+async fn what_is_left_out_is_filled_in_by_the_printed_policy() {
+    on_kubernetes("the policy of defaults", async |place| {
+        let client = &place.client;
+        let cluster: okt_tests::Cluster<Huts> = place.cluster();
+        cluster.define(okt::crd::<Hut>().expect("a CRD")).await;
+        for object in okt::default_policy::<Huts>() {
+            apply(client, &object).await;
+        }
+        let huts: Api<Hut> = Api::default_namespaced(client.clone());
+        let trial = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let wardens = async |spec: Value| {
+            let hut = json!({
+                "apiVersion": "demo.okt.dev/v1", "kind": "Hut", "metadata": { "name": "new" },
+                "spec": spec,
+            });
+            let hut = serde_json::from_value(hut).expect("a hut");
+            let created = huts.create(&trial, &hut).await;
+            created.expect("it is accepted").spec.wardens
+        };
+        until("the policy is enforced", async || {
+            wardens(json!({ "mountainSide": "north" })).await == Some(1)
+        })
+        .await;
+        let large = json!({ "mountainSide": "north", "beds": 20 });
+        assert_eq!(wardens(large).await, Some(2));
+        let own = json!({ "mountainSide": "north", "beds": 20, "wardens": 7 });
+        assert_eq!(wardens(own).await, Some(7));
     })
     .await;
 }
