@@ -31,7 +31,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use kube::Client;
 use kube::core::conversion::ConversionReview;
-use okt_serve::tls::{CertificateFiles, RustlsAcceptor, RustlsConfig};
+use okt_serve::tls::{CertificateFiles, RustlsAcceptor, RustlsConfig, ServerConfig};
 use okt_serve::{Handle, ListenAddress, bind, server};
 use okt_telemetry::monitoring::Monitoring;
 use tokio::sync::{Semaphore, watch};
@@ -91,16 +91,7 @@ pub(crate) async fn serve(
     let kinds = Arc::new(kinds);
     let metrics = WebhookMetrics::register(monitoring);
     let routes = routes(Arc::clone(&kinds)).layer(from_fn_with_state(metrics, measured));
-    let (first, source) = if let Some(directory) = &webhooks.certificate {
-        let files = CertificateFiles::in_directory(directory);
-        let (digest, first) = files.read()?;
-        (first, CertificateSource::Files(files, digest))
-    } else {
-        let certificate = SharedCertificate::get(&client, &webhooks.service, webhooks.valid);
-        let certificate = certificate.await.map_err(io::Error::other)?;
-        let first = certificate.config().map_err(io::Error::other)?;
-        (first, CertificateSource::Secret(Box::new(certificate)))
-    };
+    let (first, source) = CertificateSource::of(&webhooks, &client).await?;
     let tls = RustlsConfig::from_config(Arc::new(first));
     let listener = bind(webhooks.address, "webhooks").await?;
     let handle = Handle::new();
@@ -143,6 +134,21 @@ enum CertificateSource {
     /// Files, and a digest of what was read.
     Files(CertificateFiles, [u8; 32]),
     Secret(Box<SharedCertificate>),
+}
+
+impl CertificateSource {
+    /// Returns the first certificate, and where the next ones come from.
+    async fn of(webhooks: &Webhooks, client: &Client) -> io::Result<(ServerConfig, Self)> {
+        if let Some(directory) = &webhooks.certificate {
+            let files = CertificateFiles::in_directory(directory);
+            let (digest, first) = files.read()?;
+            return Ok((first, Self::Files(files, digest)));
+        }
+        let certificate = SharedCertificate::get(client, &webhooks.service, webhooks.valid);
+        let certificate = certificate.await.map_err(io::Error::other)?;
+        let first = certificate.config().map_err(io::Error::other)?;
+        Ok((first, Self::Secret(Box::new(certificate))))
+    }
 }
 
 /// Reads the authority in the file beside the certificate again and again; without this file, cert-manager or a person

@@ -14,6 +14,12 @@ mod runtime {
         type State;
         fn lifecycle(&self) -> &Desired<Self::State>;
         fn forget_lifecycle(&mut self);
+        fn immutable() -> &'static [&'static str] {
+            &[]
+        }
+        fn defaults() -> &'static [(&'static str, &'static str)] {
+            &[]
+        }
     }
 }
 
@@ -43,6 +49,17 @@ struct NoResource {
 #[lifecycle(crate(crate::runtime), previous = "v1alpha1", removed("color"), remove(color))]
 struct WrongOptions {
     lifecycle: runtime::Desired<Life>,
+}
+
+#[derive(LifecycleSpec)]
+#[lifecycle(crate(crate::runtime))]
+struct NamelessFields {
+    lifecycle: runtime::Desired<Life>,
+    #[serde(flatten)]
+    #[lifecycle(immutable)]
+    rest: Vec<u8>,
+    #[lifecycle(default = 3, imutable)]
+    beds: u8,
 }
 
 fn main() {}
