@@ -60,8 +60,8 @@ pub(super) type StoredObject = PartialObjectMeta<DynamicObject>;
 impl Definition {
     /// Returns whether an object notes who wrote fields in a version that is not served any more.
     ///
-    /// Once the definition lacks that version, the API server cannot compare these fields, and refuses every write of the
-    /// object: "request to convert CR to an invalid group/version".
+    /// Once the definition lacks that version, the API server cannot compare these fields, and refuses every apply of the
+    /// object, as by its operator: "request to convert CR to an invalid group/version".
     pub(super) fn has_left_over(&self, object: &StoredObject) -> bool {
         object.managed_fields().iter().any(|it| !self.is_served(it))
     }
