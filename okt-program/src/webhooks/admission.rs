@@ -5,7 +5,7 @@ use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview
 use okt_runtime::{Admission, Validation};
 use okt_wire::object::LifecycleObject;
 use okt_wire::pruned::decode_unquoted;
-use okt_wire::versions::{ConversionError, KindVersions};
+use okt_wire::versions::KindVersions;
 use serde_json::{Value, json};
 
 /// What a webhook is asked to do.
@@ -33,12 +33,10 @@ impl KindAdmission {
     /// Returns that of an application; none if it neither checks nor completes objects.
     pub(crate) fn of<K: LifecycleObject>(admission: Admission<K>) -> Option<Self> {
         let (validates, completes) = (admission.validates(), admission.completes());
-        let answer = move |task, request: &AdmissionRequest<DynamicObject>| {
-            let versions = AnyVersion(KindVersions::of::<K>());
-            match task {
-                AdmissionTask::Validate => validated(&admission, &versions, request),
-                AdmissionTask::Complete => completed(&admission, &versions, request),
-            }
+        let versions = AnyVersion(KindVersions::of::<K>());
+        let answer = move |task, request: &AdmissionRequest<DynamicObject>| match task {
+            AdmissionTask::Validate => validated(&admission, &versions, request),
+            AdmissionTask::Complete => completed(&admission, &versions, request),
         };
         (validates || completes).then(|| Self {
             validates,
@@ -64,17 +62,26 @@ impl KindAdmission {
 struct AnyVersion(KindVersions);
 
 impl AnyVersion {
+    /// Converts an object to a version.
+    ///
+    /// # Errors
+    ///
+    /// If this release does not have one of both versions: another release knows more.
+    fn convert(&self, object: Value, to: &str) -> Result<Value, String> {
+        let converted = self.0.convert(object, to);
+        converted.map_err(|error| error.to_string())
+    }
+
     /// Reads an object; the inner error is that it does not fit its type.
     ///
     /// # Errors
     ///
-    /// If this release does not have its version: another release knows more.
+    /// If this release does not have its version.
     fn read<K: LifecycleObject>(
         &self,
         object: &DynamicObject,
     ) -> Result<Result<K, String>, String> {
-        let newest = self.0.convert(to_json(object)?, &K::version(&()));
-        let newest = newest.map_err(|error| error.to_string())?;
+        let newest = self.convert(to_json(object)?, &K::version(&()))?;
         Ok(decode_unquoted(&newest.to_string()))
     }
 }
@@ -147,7 +154,9 @@ fn completed<K: LifecycleObject>(
     let Some(object) = changed(request) else {
         return Ok(response);
     };
-    let Ok(mut complete) = versions.read::<K>(object)? else {
+    let before = to_json(object)?;
+    let mut newest = versions.convert(before.clone(), &K::version(&()))?;
+    let Ok(mut complete) = decode_unquoted::<K>(&newest.to_string()) else {
         return Ok(response);
     };
     let as_read = to_json(&complete)?;
@@ -156,15 +165,9 @@ fn completed<K: LifecycleObject>(
     if change == json!({}) {
         return Ok(response);
     }
-    let cannot = |error: ConversionError| error.to_string();
-    let before = to_json(object)?;
-    let mut newest = versions
-        .0
-        .convert(before.clone(), &K::version(&()))
-        .map_err(cannot)?;
     json_patch::merge(&mut newest, &change);
-    let after = versions.0.convert(newest, &request.kind.version);
-    let patch = json_patch::diff(&before, &after.map_err(cannot)?);
+    let after = versions.convert(newest, &request.kind.version)?;
+    let patch = json_patch::diff(&before, &after);
     response
         .with_patch(patch)
         .map_err(|error| error.to_string())
