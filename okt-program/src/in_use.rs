@@ -1,9 +1,14 @@
-//! The CRDs in use, from the file given to `crd --union`.
+//! The CRDs in use, from the cluster or from the file given to `crd --union`.
 
 use std::io::Read;
 use std::path::Path;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client};
+use okt_wire::scope::with_name;
+use okt_wire::texts::api_message;
 use serde_json::Value;
 
 /// The CRDs of a file.
@@ -75,6 +80,26 @@ impl InUse {
         }
         Ok(found)
     }
+}
+
+/// Returns the definition of this name that the cluster has, if there is one.
+///
+/// Boxed, so that everything in it is compiled here, and not once more for each application.
+pub(crate) fn in_cluster<'a>(
+    client: &'a Client,
+    name: &'a str,
+) -> BoxFuture<'a, Result<Option<CustomResourceDefinition>, String>> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    async move {
+        let found = definitions.list(&with_name(name)).await.map_err(|error| {
+            format!(
+                "cannot read the customresourcedefinition {name}: {}",
+                api_message(&error)
+            )
+        })?;
+        Ok(found.items.into_iter().next())
+    }
+    .boxed()
 }
 
 /// Returns the objects of a document: itself, or the items of a list (`kubectl get crd -o yaml` prints one).

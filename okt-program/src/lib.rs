@@ -3,7 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | `install` | the roles, policies and manifests that install it, its dashboard and its alerts |
-//! | `in_use` | the CRDs in use, for `crd --union` |
+//! | `in_use` | the CRDs in use |
 //! | `migrate` | brings all objects to the version that their definition stores |
 //! | `preview` | what a release would do to the objects of a cluster |
 //! | `webhooks` | what the API server asks a program: to convert, check and complete objects |

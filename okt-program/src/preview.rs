@@ -25,7 +25,6 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, ListParams, TypeMeta};
 use kube::{Api, Client};
 use okt_core::Lifecycle;
@@ -37,7 +36,6 @@ use okt_view::{Kind, View};
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::object::memory_of;
 use okt_wire::pruned::decode_unquoted;
-use okt_wire::scope::with_name;
 use okt_wire::texts::{api_message, chain};
 use okt_wire::versions::KindVersions;
 use serde::Serialize;
@@ -47,6 +45,7 @@ pub(crate) use self::dry_run::{Record, dry_run};
 use self::owned::{Owned, OwnedChange};
 use self::places::{lost, moved, moved_by_change, revised};
 pub(crate) use self::report::text;
+use crate::in_use::in_cluster;
 use crate::install::account::ServiceAccount;
 use crate::install::policy::policy_name;
 use crate::install::rbac::{Rbac, rbac};
@@ -170,7 +169,7 @@ pub(crate) async fn preview<A: Application>(
             Err(why) => found.unseen.push(why),
         }
     }
-    let Some(before) = in_use(&client, &name).await? else {
+    let Some(before) = in_cluster(&client, &name).await? else {
         found.is_new = true;
         return Ok(found);
     };
@@ -228,26 +227,6 @@ fn has_policy<'a>(client: &'a Client, name: &'a str) -> BoxFuture<'a, Result<boo
             .await
             .map_err(|error| format!("the admission policy {name}: {}", api_message(&error)))?;
         Ok(found.is_some())
-    }
-    .boxed()
-}
-
-/// Returns the definition in use, if there is one.
-///
-/// Boxed, so that everything in it is compiled here, and not once more for each application.
-fn in_use<'a>(
-    client: &'a Client,
-    name: &'a str,
-) -> BoxFuture<'a, Result<Option<CustomResourceDefinition>, String>> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    async move {
-        let found = definitions.list(&with_name(name)).await.map_err(|error| {
-            format!(
-                "cannot read the customresourcedefinition {name}: {}",
-                api_message(&error)
-            )
-        })?;
-        Ok(found.items.into_iter().next())
     }
     .boxed()
 }

@@ -7,10 +7,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::{DynamicObject, PartialObjectMeta, Patch};
 use kube::core::ApiResource;
 use kube::{Api, Client, ResourceExt};
-use okt_wire::scope::{merge_by, with_name};
+use okt_wire::scope::merge_by;
 use okt_wire::texts::api_message;
 use serde_json::{Value, json};
 use tokio::time::sleep;
+
+use crate::in_use::in_cluster;
 
 /// The name under which what is written is noted.
 pub(super) const MANAGER: &str = "okt-migrate";
@@ -155,12 +157,7 @@ fn join(all: &mut Value, more: Value) {
 }
 
 pub(super) async fn read(client: &Client, name: &str) -> Result<CustomResourceDefinition, String> {
-    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let found = crds.list(&with_name(name)).await.map_err(|error| {
-        let why = api_message(&error);
-        format!("cannot read the customresourcedefinition {name}: {why}")
-    })?;
-    let crd = found.items.into_iter().next();
+    let crd = in_cluster(client, name).await?;
     crd.ok_or_else(|| format!("the cluster has no customresourcedefinition {name}"))
 }
 
