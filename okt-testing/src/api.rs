@@ -24,6 +24,7 @@ mod shards;
 mod table;
 mod watch;
 
+mod admission;
 mod apply;
 mod delete;
 mod duplicate_fields;
@@ -39,8 +40,11 @@ mod event;
 mod kind;
 mod priority;
 
+mod calls;
 mod causes;
+mod client_config;
 mod clock;
+mod conversion;
 mod convert;
 pub(crate) mod object;
 mod refusal;

@@ -64,6 +64,12 @@
 //! an API server that can be behind. [`ApiServer::requests`], [`versions`](ApiServer::versions),
 //! [`events`](ApiServer::events) and [`strikes`](ApiServer::strikes) return what happened.
 //!
+//! # Webhooks
+//!
+//! Conversion webhooks of CRDs and the webhooks of `ValidatingWebhookConfiguration` and
+//! `MutatingWebhookConfiguration` are called as a real server calls them. A test answers for the
+//! Service that they name ([`ApiServer::set_service`]), or serves them over TLS (feature `tls`).
+//!
 //! # From request to response
 //!
 //! ```text
@@ -112,8 +118,9 @@
 //!   that can be turned on. A shard selector that is no CEL expression gets the words of this crate's
 //!   parser after `Syntax error:`, and a dot in front of a field is dropped. In a list of Events a
 //!   real server, which does not cache them, has a smaller `remainingItemCount`.
-//! - A kind in several versions is converted by name alone (`strategy: None`), with the consequences
-//!   that this has on a real server: fields that the storage version does not have are lost.
+//! - A kind in several versions without a conversion webhook is converted by name alone, with the
+//!   consequences that this has on a real server: fields that the storage version does not have are
+//!   lost.
 //! - A watch cache is never behind unless a test makes it so. A list without a version is answered
 //!   from the store at once, where a real server first waits up to 3 seconds for its cache; a
 //!   streamed list without a version likewise begins with the content of the store.
@@ -122,11 +129,16 @@
 //! - Requests are not limited: 429 comes only from a [`Fault`], as a `Status` (the priority and
 //!   fairness of a real server answers it as plain text).
 //! - Uids and generated names are the same in each run, and unique within one server only.
-//! - There is no authentication, authorization or quota, and there are no webhooks or admission
-//!   policies: every client may do everything.
+//! - There is no authentication, authorization or quota, and there are no admission policies: every
+//!   client may do everything.
+//! - A webhook is configured as soon as its configuration is stored, not a moment later. What the
+//!   server does by itself (the garbage collector, an emptied namespace) asks no webhook. A stale
+//!   PUT is refused before a mutating webhook is asked. Match conditions know `object`, `oldObject`
+//!   and `request`. An object is converted once for each version in which it is asked for, and then
+//!   again when it changes; a real server converts some requests again. Without a `caBundle` no
+//!   certificate is trusted. Some errors of connections have other words.
 //!
-//! Answered with 501: CRDs with conversion webhooks, and CRDs that lack a version in which objects
-//! are still stored (a real server then fails to read them) · server-side apply of the scale of a
+//! Answered with 501: CRDs that lack a version in which objects are still stored (a real server then fails to read them) · server-side apply of the scale of a
 //! custom resource (a real server fails with 500), and of a scale that sets more than its name and
 //! replicas · other subresources of built-in kinds (logs, exec, eviction, tokens)
 //! · built-in resources and groups that are not in the list of the README · bodies in protobuf

@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body_util::Full;
 use serde_json::json;
 
 use crate::api::endpoint::Endpoint;
@@ -285,6 +287,64 @@ impl ApiServer {
     /// See [`FeatureGate`].
     pub fn set_feature_gate(&self, gate: FeatureGate, on: bool) {
         self.shared.set_feature_gate(gate, on);
+    }
+
+    /// Answers what the API sends to a Service: the calls of webhooks whose `clientConfig` names it. The Service itself
+    /// need not exist.
+    ///
+    /// No socket and no certificate is needed, and under paused time a slow webhook takes no real time. An
+    /// `axum::Router` is such a service. Other webhooks are called over the network, with the feature `tls`.
+    ///
+    /// # Example
+    /// A webhook that refuses everything:
+    /// ```
+    /// use bytes::Bytes;
+    /// use http::{Request, Response};
+    /// use http_body_util::{BodyExt, Full};
+    /// use k8s_openapi::api::{admissionregistration::v1::ValidatingWebhookConfiguration, core::v1::ConfigMap};
+    /// use kube::{Api, api::PostParams};
+    /// use serde_json::{Value, json};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = okt_testing::ApiServer::new();
+    /// let refuse = tower::service_fn(|request: Request<Full<Bytes>>| async move {
+    ///     let body = request.into_body().collect().await?.to_bytes();
+    ///     let review: Value = serde_json::from_slice(&body)?;
+    ///     let uid = &review["request"]["uid"];
+    ///     let response = json!({ "uid": uid, "allowed": false, "status": { "message": "not today" } });
+    ///     let answer = json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response });
+    ///     Ok::<_, tower::BoxError>(Response::new(Full::from(answer.to_string())))
+    /// });
+    /// server.set_service("default", "guard", refuse);
+    ///
+    /// let configuration: ValidatingWebhookConfiguration = serde_json::from_value(json!({
+    ///     "metadata": { "name": "guard" },
+    ///     "webhooks": [{
+    ///         "name": "guard.example.com",
+    ///         "clientConfig": { "service": { "namespace": "default", "name": "guard" } },
+    ///         "rules": [{ "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"] }],
+    ///         "sideEffects": "None",
+    ///         "admissionReviewVersions": ["v1"],
+    ///     }],
+    /// }))?;
+    /// Api::all(server.client()).create(&PostParams::default(), &configuration).await?;
+    ///
+    /// let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+    /// let refused = maps.create(&PostParams::default(), &ConfigMap::default()).await.unwrap_err();
+    /// assert!(refused.to_string().contains("\"guard.example.com\" denied the request: not today"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_service<S, B>(&self, namespace: &str, name: &str, service: S)
+    where
+        S: tower::Service<http::Request<Full<Bytes>>, Response = http::Response<B>>,
+        S: Clone + Send + Sync + 'static,
+        S::Error: Into<tower::BoxError> + Send,
+        S::Future: Send,
+        B: http_body::Body<Data: Send, Error: Into<tower::BoxError>> + Send + 'static,
+    {
+        self.shared.services.set(namespace, name, service);
     }
 
     /// Delays each change by this much for watches and for reads with `resourceVersion=0`;

@@ -8,13 +8,16 @@ mod numbers;
 mod plain;
 mod quantity;
 mod shape;
+mod webhooks;
 
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
 use self::shape::known_shape;
-pub(crate) use self::{kept::check_kept_fields, known::drop_unknown, numbers::check_integers};
+pub(crate) use self::{
+    kept::check_kept_fields, known::drop_unknown, numbers::check_integers, webhooks::check_webhooks,
+};
 
 use crate::api::kind::{Origin, Scale, ServedKind};
 use crate::api::schema::{Schema, SharedSchema};
@@ -47,6 +50,8 @@ enum Trait {
 use Trait::{All, Cluster, Generation, Status, Upsert, Versioned};
 
 const WORKLOAD: &[Trait] = &[Status, Generation, Trait::Scale, All];
+/// The group of the configurations of admission.
+pub(crate) const ADMISSION: &str = "admissionregistration.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 #[rustfmt::skip]
@@ -78,6 +83,10 @@ const LINES: &[KindLine] = &[
     (RBAC, "v1", "RoleBinding", "rolebindings", "", &[Upsert]),
     (RBAC, "v1", "ClusterRole", "clusterroles", "", &[Cluster, Upsert]),
     (RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", "", &[Cluster, Upsert]),
+    (ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "",
+        &[Cluster, Generation, Versioned]),
+    (ADMISSION, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "",
+        &[Cluster, Generation, Versioned]),
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", "crd",
         &[Cluster, Status, Generation, Versioned]),
 ];
@@ -138,6 +147,7 @@ fn kind(&(group, version, kind, plural, short, traits): &'static KindLine) -> Se
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
         }),
         siblings: Vec::new(),
+        conversion: None,
     }
 }
 

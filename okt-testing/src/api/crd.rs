@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 pub(crate) use self::names::{accept, is_established, reconsider};
 use self::version::{CrdVersion, Names, VersionPlace, is};
 use crate::api::causes::Causes;
+use crate::api::client_config::ConversionWebhook;
 use crate::api::kind::ServedKind;
 use crate::api::object::{self, text};
 use crate::api::refusal::{Refusal, Subject};
@@ -43,9 +44,6 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<ServedKind>, Refusal> {
     if raw.iter().filter(|version| is(version, "storage")).count() != 1 {
         return Err(invalid(&causes));
     }
-    if text(crd, &["spec", "conversion", "strategy"]) == "Webhook" {
-        return Err(Refusal::not_served("conversion webhooks of a CRD"));
-    }
     let schemas = read_schemas(raw, &mut causes);
     for (index, (version, schema)) in raw.iter().zip(&schemas).enumerate() {
         let place = |key: &str| VersionPlace::of(raw, index, key).look();
@@ -66,6 +64,7 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<ServedKind>, Refusal> {
     };
     let names = Names::of(crd);
     let versions: Vec<_> = raw.iter().zip(schemas).map(CrdVersion::of).collect();
+    let conversion = ConversionWebhook::of(crd);
     let mut kinds = Vec::new();
     for (index, version) in versions.iter().enumerate() {
         if is(version.raw, "served") || is(version.raw, "storage") {
@@ -75,7 +74,9 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<ServedKind>, Refusal> {
                 .filter(|(other, _)| *other != index)
                 .map(|(_, other)| other.sibling(&names))
                 .collect();
-            kinds.push(version.kind(&names, siblings, raw)?);
+            let mut kind = version.kind(&names, siblings, raw)?;
+            kind.conversion.clone_from(&conversion);
+            kinds.push(kind);
         }
     }
     kinds.sort_by_key(|kind| !kind.is_stored);
@@ -139,6 +140,9 @@ pub(crate) fn complete(crd: &mut Value) {
     object::put(crd, &["spec", "names"], names);
     if object::at(crd, &["spec", "conversion"]).is_none() {
         object::put(crd, &["spec", "conversion"], json!({ "strategy": "None" }));
+    }
+    if let Some(service) = crd.pointer_mut("/spec/conversion/webhook/clientConfig/service") {
+        object::fields(service).entry("port").or_insert(443.into());
     }
     note_stored(crd);
 }

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use self::cascade::{Cascade, Left, place_of};
 use self::mark::mark;
-use crate::api::convert::{self, current};
+use crate::api::admission::Admission;
+use crate::api::convert::{self, Foreseen, current};
 use crate::api::kind::{KindId, ServedKind};
 use crate::api::refusal::{Refusal, Subject};
 use crate::api::store::{Key, Store};
@@ -65,18 +66,36 @@ pub(crate) struct Deleted {
     pub(crate) waits: bool,
 }
 
-/// Deletes an object, or marks it as deleting if it has finalizers.
-pub(crate) fn delete(
-    store: &mut Store,
+/// Checks that an object may be deleted, and returns it.
+///
+/// # Errors
+/// There is no such object, it is not the one that is meant, or a webhook refuses its deletion or is yet to be called.
+pub(crate) fn check(
+    store: &Store,
+    admission: &Admission,
     kind: &Arc<ServedKind>,
     key: &Key,
     deletion: &Deletion,
-) -> Result<Deleted, Refusal> {
-    let Some(stored) = current(store, kind, key) else {
+) -> Result<Value, Refusal> {
+    let Some(stored) = current(admission.calls(), store, kind, key)? else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
     let old = stored.read();
     deletion.check(kind, &old)?;
+    admission.check_deletion(&old)?;
+    Ok(old)
+}
+
+/// Deletes an object, or marks it as deleting if it has finalizers.
+pub(crate) fn delete(
+    store: &mut Store,
+    admission: &Admission,
+    kind: &Arc<ServedKind>,
+    key: &Key,
+    deletion: &Deletion,
+) -> Result<Deleted, Refusal> {
+    let calls = admission.calls();
+    let old = check(store, admission, kind, key, deletion)?;
     let is_shown = ["serviceaccounts", "persistentvolumeclaims", "services"]
         .iter()
         .any(|plural| kind.is("", plural));
@@ -91,13 +110,18 @@ pub(crate) fn delete(
             },
         });
     }
+    // Where a webhook converts, an object is marked in the version in which it is stored.
+    let stored = convert::stored_form(store, kind, &old);
+    let marked = mark(kind, &stored, deletion.propagation, &store.clock.text());
+    let foreseen = Foreseen::of(calls, kind, marked.as_ref().unwrap_or(&old))?;
+    calls.check_made()?;
     let mut cascade = Cascade::default();
     let left = cascade.remove(store, kind, &old, deletion.propagation);
     cascade.run(store);
     Ok(Deleted {
         waits: matches!(left, Left::Marked(_)),
         answer: match left {
-            Left::Marked(left) => convert::present(kind, &left).read(),
+            Left::Marked(left) => foreseen.show(kind, &left).read(),
             Left::Nothing(last) if is_shown => last.read(),
             Left::Nothing(_) => success(kind, &old),
         },

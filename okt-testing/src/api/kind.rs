@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::api::causes::Causes;
+use crate::api::client_config::ConversionWebhook;
 use crate::api::object;
 use crate::api::refusal::{Refusal, Subject};
 use crate::api::schema::{Schema, SharedSchema};
@@ -49,6 +50,8 @@ pub(crate) struct ServedKind {
     pub(crate) deprecation: Option<String>,
     /// The other versions; most kinds have none.
     pub(crate) siblings: Vec<Sibling>,
+    /// What converts its objects between versions; without one only `apiVersion` changes.
+    pub(crate) conversion: Option<ConversionWebhook>,
 }
 
 /// Another version of a kind, in which its objects may be stored.

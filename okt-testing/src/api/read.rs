@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+use crate::api::calls::WebhookCalls;
 use crate::api::convert::{self, current, stored_id};
 use crate::api::kind::{KindId, Origin, ServedKind};
 use crate::api::object;
@@ -96,15 +97,17 @@ impl Form {
 /// Gets an object in its current state, or as a cache saw it at a version.
 pub(crate) fn get(
     store: &Store,
+    calls: &WebhookCalls,
     seen: Option<u64>,
-    kind: &ServedKind,
+    kind: &Arc<ServedKind>,
     key: &Key,
 ) -> Result<Arc<StoredObject>, Refusal> {
     let object = match seen {
         Some(version) if version < store.version() => store
             .get_then(&stored_id(kind), key, version)?
-            .map(|object| convert::present(kind, object)),
-        _ => current(store, kind, key),
+            .map(|object| convert::present(calls, kind, object))
+            .transpose()?,
+        _ => current(calls, store, kind, key)?,
     };
     object.ok_or_else(|| Refusal::not_found(kind.subject(&key.name)))
 }
@@ -203,6 +206,7 @@ impl Page {
 /// Lists the objects of a kind; `seen` is the version that the cache has reached.
 pub(crate) fn list(
     store: &Store,
+    calls: &WebhookCalls,
     seen: u64,
     selection: &Selection,
     query: &Query,
@@ -222,8 +226,16 @@ pub(crate) fn list(
     let mut objects = Vec::new();
     // The last object of a full page, and the number of objects up to it.
     let mut full = None;
+    let mut failure = None;
     for (index, (key, object)) in rest.by_ref() {
-        let object = convert::present(kind, object);
+        let object = match convert::present(calls, kind, object) {
+            Ok(object) => object,
+            Err(refusal) => {
+                // The calls for all others are noted before the list is given up.
+                failure.get_or_insert(refusal);
+                continue;
+            }
+        };
         if selector.selects(key, &object) {
             objects.push(object);
         }
@@ -231,6 +243,9 @@ pub(crate) fn list(
             full = Some((key, index + 1));
             break;
         }
+    }
+    if let Some(refusal) = failure {
+        return Err(refusal);
     }
     let left = rest.count();
     let mut metadata = json!({ "resourceVersion": page.version.to_string() });

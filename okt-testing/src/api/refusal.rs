@@ -272,6 +272,30 @@ impl Refusal {
         self
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// A webhook refuses a request, with this `Status`.
+    pub(crate) fn denied(webhook: &str, status: &Value) -> Self {
+        let given = |key: &str| status.get(key).and_then(Value::as_str).unwrap_or_default();
+        let denied = format!("admission webhook {webhook:?} denied the request");
+        let message = match (given("message"), given("reason")) {
+            ("", "") => format!("{denied} without explanation"),
+            ("", why) | (why, _) => format!("{denied}: {why}"),
+        };
+        let code = status.get("code").and_then(Value::as_u64);
+        let code = code.and_then(|code| u16::try_from(code).ok());
+        Self {
+            details: status.get("details").cloned(),
+            ..Self::new(
+                code.unwrap_or_default().max(400),
+                given("reason").to_owned(),
+                message,
+            )
+        }
+    }
+
     /// Returns the text, if the answer is no `Status`.
     pub(crate) fn plain_text(&self) -> Option<String> {
         (self.code == 404 && self.reason == NO_REASON).then(|| format!("{}\n", self.message))

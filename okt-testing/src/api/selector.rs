@@ -42,6 +42,47 @@ struct FieldRequirement {
     equal: bool,
 }
 
+impl Requirement {
+    fn holds(&self, object: &Value) -> bool {
+        let label = object::at(object, &["metadata", "labels", &self.key]).and_then(Value::as_str);
+        let is_in = |values: &[String]| {
+            label.is_some_and(|label| values.iter().any(|value| value == label))
+        };
+        let number = || label?.parse::<i64>().ok();
+        match &self.condition {
+            SelectorTerm::In(values) => is_in(values),
+            SelectorTerm::NotIn(values) => !is_in(values),
+            SelectorTerm::Exists => label.is_some(),
+            SelectorTerm::Missing => label.is_none(),
+            SelectorTerm::More(limit) => number().is_some_and(|number| number > *limit),
+            SelectorTerm::Less(limit) => number().is_some_and(|number| number < *limit),
+        }
+    }
+}
+
+/// Whether a `LabelSelector`, which is an object, selects an object by its labels.
+pub(crate) fn selects(selector: &Value, object: &Value) -> bool {
+    let labels = object::entries(selector, &["matchLabels"]).map(|(key, value)| Requirement {
+        key: key.clone(),
+        condition: SelectorTerm::In(vec![value.as_str().unwrap_or_default().to_owned()]),
+    });
+    let expressions = object::items(selector, &["matchExpressions"]).iter();
+    let expressions = expressions.map(|expression| {
+        let values = object::texts(expression, &["values"]);
+        let values = values.into_iter().map(str::to_owned).collect();
+        Requirement {
+            key: object::text(expression, &["key"]).to_owned(),
+            condition: match object::text(expression, &["operator"]) {
+                "In" => SelectorTerm::In(values),
+                "NotIn" => SelectorTerm::NotIn(values),
+                "DoesNotExist" => SelectorTerm::Missing,
+                _ => SelectorTerm::Exists,
+            },
+        }
+    });
+    labels.chain(expressions).all(|label| label.holds(object))
+}
+
 impl Selector {
     /// Parses all selectors of a request; empty texts select everything.
     ///
@@ -72,30 +113,16 @@ impl Selector {
     }
 
     fn matches(&self, object: &Value) -> bool {
-        self.labels.iter().all(|requirement| {
-            let label = object::at(object, &["metadata", "labels", &requirement.key])
-                .and_then(Value::as_str);
-            let is_in = |values: &[String]| {
-                label.is_some_and(|label| values.iter().any(|value| value == label))
-            };
-            let number = || label?.parse::<i64>().ok();
-            match &requirement.condition {
-                SelectorTerm::In(values) => is_in(values),
-                SelectorTerm::NotIn(values) => !is_in(values),
-                SelectorTerm::Exists => label.is_some(),
-                SelectorTerm::Missing => label.is_none(),
-                SelectorTerm::More(limit) => number().is_some_and(|number| number > *limit),
-                SelectorTerm::Less(limit) => number().is_some_and(|number| number < *limit),
-            }
-        }) && self.fields.iter().all(|requirement| {
-            let mut path = requirement.path.iter();
-            let found = match path.try_fold(object, |value, key| value.get(key)) {
-                None | Some(Value::Null) => String::new(),
-                Some(Value::String(text)) => text.clone(),
-                Some(other) => other.to_string(),
-            };
-            (found == requirement.value) == requirement.equal
-        })
+        self.labels.iter().all(|label| label.holds(object))
+            && self.fields.iter().all(|requirement| {
+                let mut path = requirement.path.iter();
+                let found = match path.try_fold(object, |value, key| value.get(key)) {
+                    None | Some(Value::Null) => String::new(),
+                    Some(Value::String(text)) => text.clone(),
+                    Some(other) => other.to_string(),
+                };
+                (found == requirement.value) == requirement.equal
+            })
     }
 }
 

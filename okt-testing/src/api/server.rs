@@ -173,13 +173,18 @@ impl ArrivedRequest {
                     let replica_view = &self.endpoint.replica_view;
                     replica_view.wait_for(|| shared.lock(), version).await?;
                 }
-                let request = ResourceRequest {
-                    endpoint: &self.endpoint,
-                    call,
-                    path,
-                    record: &mut self.record,
-                };
-                request.answer()
+                let record = &mut self.record;
+                let answer = shared.with_webhooks(|calls| {
+                    let request = ResourceRequest {
+                        endpoint: &self.endpoint,
+                        call,
+                        path,
+                        record,
+                        calls,
+                    };
+                    request.answer()
+                });
+                answer.await
             }
             RequestTarget::Other(segments) => {
                 if !matches!(call.method, Method::GET | Method::HEAD) {

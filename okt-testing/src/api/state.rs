@@ -10,8 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::api::{
-    faults::Book, feature_gate::FeatureGate, record::Requests, replica_view::ReplicaView,
-    store::Store, versions::EventRecord,
+    calls::{Services, WebhookCalls},
+    faults::Book,
+    feature_gate::FeatureGate,
+    record::Requests,
+    replica_view::ReplicaView,
+    store::Store,
+    versions::EventRecord,
 };
 
 /// The state that all clients share.
@@ -25,6 +30,8 @@ pub(crate) struct Shared {
     /// The view of the server itself.
     pub(crate) replica_view: Arc<ReplicaView>,
     replicas: Mutex<BTreeMap<String, Arc<ReplicaView>>>,
+    /// The Services that the test answers for.
+    pub(crate) services: Services,
 }
 
 impl fmt::Debug for Shared {
@@ -44,11 +51,26 @@ impl Shared {
             gates: Mutex::default(),
             replica_view: Arc::new(ReplicaView::new("")),
             replicas: Mutex::default(),
+            services: Services::default(),
         }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Store> {
         self.store.lock()
+    }
+
+    /// Does work that may need webhooks, and does it anew as long as there are calls to be made.
+    pub(crate) async fn with_webhooks<T>(
+        &self,
+        mut work: impl FnMut(&Arc<WebhookCalls>) -> T,
+    ) -> T {
+        let calls = Arc::default();
+        loop {
+            let result = work(&calls);
+            if !calls.make(&self.services, &self.store).await {
+                return result;
+            }
+        }
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {

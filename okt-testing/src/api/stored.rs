@@ -3,9 +3,13 @@
 //! A tree of JSON values takes ten times the memory of its text. So the text is kept, and the
 //! store, its history, the responses and the watches share it. [`StoredObject::read`] parses it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::api::kind::ServedKind;
 use crate::api::object;
 
 /// One version of an object; it never changes.
@@ -17,6 +21,8 @@ pub(crate) struct StoredObject {
     owners: Box<[Box<str>]>,
     version: u64,
     deleting: bool,
+    /// Its forms in other versions, which a webhook has made.
+    forms: Mutex<Vec<(Arc<ServedKind>, Arc<StoredObject>)>>,
 }
 
 impl StoredObject {
@@ -33,6 +39,7 @@ impl StoredObject {
                 .collect(),
             version: object::version(object).parse().unwrap_or_default(),
             deleting: object::is_deleting(object),
+            forms: Mutex::default(),
         }
     }
 
@@ -58,6 +65,20 @@ impl StoredObject {
     /// Returns the uids of the owners.
     pub(crate) fn owners(&self) -> impl Iterator<Item = &str> {
         self.owners.iter().map(|uid| &**uid)
+    }
+
+    /// Returns its form in a version of its kind, if a webhook has made it.
+    pub(crate) fn form(&self, kind: &Arc<ServedKind>) -> Option<Arc<Self>> {
+        let forms = self.forms.lock();
+        let mut forms = forms.iter().filter(|(other, _)| Arc::ptr_eq(other, kind));
+        forms.next().map(|(_, form)| Arc::clone(form))
+    }
+
+    /// Keeps its form in a version, instead of the one that was made for an earlier definition of the kind.
+    pub(crate) fn keep_form(&self, kind: &Arc<ServedKind>, form: &Arc<Self>) {
+        let mut forms = self.forms.lock();
+        forms.retain(|(other, _)| other.version != kind.version);
+        forms.push((Arc::clone(kind), Arc::clone(form)));
     }
 
     pub(crate) fn is_deleting(&self) -> bool {

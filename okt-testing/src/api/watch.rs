@@ -113,7 +113,7 @@ impl Watch {
                 () = go_ahead(self.pending.as_ref()) => self.let_go(),
                 arrival = next_change(self.next.as_ref(), &mut self.feed, &replica_view), if takes_more => {
                     match arrival {
-                        Arrival::Seen => self.see(),
+                        Arrival::Seen => self.see().await,
                         Arrival::Came(change) => self.next = Some(change),
                         Arrival::Closed => self.close(),
                     }
@@ -124,14 +124,23 @@ impl Watch {
     }
 
     /// Processes the change that the replica now sees.
-    fn see(&mut self) {
+    async fn see(&mut self) {
         let Some(change) = self.next.take().filter(|it| it.version > self.after) else {
             return;
         };
         let shared = Arc::clone(&self.audience.shared);
-        let seen = self.selection.see(&change, &shared.lock());
-        self.inbox.extend(seen);
-        self.merge_pending();
+        let selection = &self.selection;
+        let seen = shared.with_webhooks(|calls| selection.see(&change, calls, &shared.lock()));
+        match seen.await {
+            Ok(seen) => {
+                self.inbox.extend(seen);
+                self.merge_pending();
+            }
+            Err(refusal) => {
+                self.out.push_back(Out::Data(error(&refusal)));
+                self.over = true;
+            }
+        }
     }
 
     fn send(&mut self, seen: &SeenChange, fault: Option<EventFault>) {

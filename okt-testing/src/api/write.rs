@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use self::clean::clean;
 use self::finish::{commit_update, finish_create, finish_update};
-use crate::api::apply::{self, Scene};
+use crate::api::apply;
 use crate::api::convert::current;
 use crate::api::kind::{Origin, ServedKind};
 use crate::api::refusal::{Refusal, Subject};
@@ -49,30 +49,35 @@ pub(crate) fn create(
     let kind = &*params.kind;
     check_namespace(kind, namespace, &body).map_err(|refusal| warn(params, &body, refusal))?;
     place(kind, namespace, &mut body);
-    let metadata = object::metadata(&mut body);
-    let text = |key: &str| metadata.get(key).and_then(Value::as_str);
-    let mut generate = text("generateName").unwrap_or_default().to_owned();
-    if text("name").unwrap_or_default().is_empty() && !generate.is_empty() {
-        while generate.len() > GENERATED_START {
-            generate.pop();
-        }
-        let name = format!("{generate}{}", store.new_suffix());
-        metadata.insert("name".to_owned(), name.into());
-    }
     let warnings = clean(params, &mut body)?;
     check_floats(params, &body)?;
     object::whole_numbers(&mut body);
-    let now = store.clock.text();
-    let scene = Scene { kind, now: &now };
-    apply::account(scene, None, &mut body, &params.manager);
+    let now = params.calls().once("now", || store.clock.text());
+    apply::account(params.scene(&now), None, &mut body, &params.manager);
+    let warned = |refusal: Refusal| refusal.warned(&warnings);
+    params.admission.mutate(None, &mut body).map_err(warned)?;
+    generate_name(store, params, &mut body);
     let name = object::name(&body).to_owned();
-    let object = finish_create(store, params, body).map_err(|refusal| refusal.warned(&warnings))?;
+    let object = finish_create(store, params, body).map_err(warned)?;
     Ok(WrittenObject {
         name,
         object,
         created: true,
         warnings,
     })
+}
+
+/// Names an object that has only the beginning of a name.
+fn generate_name(store: &mut Store, params: &WriteParams, object: &mut Value) {
+    let mut generate = object::text(object, &["metadata", "generateName"]).to_owned();
+    if object::name(object).is_empty() && !generate.is_empty() {
+        while generate.len() > GENERATED_START {
+            generate.pop();
+        }
+        let suffix = params.calls().once("suffix", || store.new_suffix());
+        let name = format!("{generate}{suffix}");
+        object::metadata(object).insert("name".to_owned(), name.into());
+    }
 }
 
 /// Replaces an object.
@@ -87,7 +92,7 @@ pub(crate) fn replace(
     object::metadata(&mut body).insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut body);
     let precondition = Precondition::of(&body);
-    let Some(stored) = current(store, kind, key) else {
+    let Some(stored) = current(params.calls(), store, &params.kind, key)? else {
         if kind.creates_on_update && params.subresource != Subresource::Scale {
             let nothing = json!({ "metadata": { "name": key.name, "namespace": key.namespace } });
             precondition
@@ -141,16 +146,20 @@ pub(crate) fn update(
         let found = object::whole_numbers(value);
         rewritten |= found && params.subresource == Subresource::None && kind.counts(key);
     }
-    let now = store.clock.text();
-    let scene = Scene { kind, now: &now };
+    let now = params.calls().once("now", || store.clock.text());
+    let scene = params.scene(&now);
     match (params.subresource, &kind.scale) {
         (Subresource::Scale, Some(scale)) => {
             apply::account_scale(scene, old, &mut new, &params.manager, &scale.spec_replicas);
         }
         _ => apply::account(scene, Some(old), &mut new, &params.manager),
     }
-    isolate(kind, params.subresource, old, &mut new);
     let warned = |refusal: Refusal| refusal.warned(&warnings);
+    params
+        .admission
+        .mutate(Some(old), &mut new)
+        .map_err(warned)?;
+    isolate(kind, params.subresource, old, &mut new);
     let outcome = finish_update(params, old, &mut new, rewritten).map_err(warned)?;
     let object = commit_update(store, params, old, &mut new, outcome).map_err(warned)?;
     Ok(WrittenObject {

@@ -49,12 +49,7 @@ fn two_versions() -> Value {
 }
 
 #[tokio::test]
-async fn a_crd_with_a_webhook_or_an_unsupported_column_or_rule_is_501() {
-    let mut webhook = two_versions();
-    webhook["spec"]["conversion"] = json!({
-        "strategy": "Webhook",
-        "webhook": { "conversionReviewVersions": ["v1"], "clientConfig": { "url": "https://a" } },
-    });
+async fn a_crd_with_an_unsupported_column_or_rule_is_501() {
     let mut column = widget_crd();
     column["spec"]["versions"][0]["additionalPrinterColumns"] =
         json!([{ "name": "Any", "type": "string", "jsonPath": "..color" }]);
@@ -62,11 +57,7 @@ async fn a_crd_with_a_webhook_or_an_unsupported_column_or_rule_is_501() {
     let schema = &mut rule["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     schema["properties"]["spec"]["x-kubernetes-validations"] =
         json!([{ "rule": "self.labels.all(key, value, key != value)" }]);
-    for (crd, expected) in [
-        (webhook, "conversion webhooks"),
-        (column, "the JSON path ..color"),
-        (rule, "two variables"),
-    ] {
+    for (crd, expected) in [(column, "the JSON path ..color"), (rule, "two variables")] {
         let status = refusal(create_crd(&ApiServer::new().client(), crd).await);
         let reason = status.reason.as_str();
         assert_eq!((status.code, reason), (501, "NotImplemented"));

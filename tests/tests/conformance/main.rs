@@ -16,6 +16,7 @@
 //! suite created, without waiting.
 
 mod behaviour;
+mod hooks;
 mod reply;
 mod suite;
 mod table;
@@ -26,6 +27,7 @@ mod versioned;
 mod apply;
 mod bodies;
 mod builtin;
+mod conversions;
 mod crds;
 mod deletion;
 mod discovery;
@@ -47,6 +49,7 @@ mod types;
 mod upgrades;
 mod versions;
 mod watch;
+mod webhooks;
 mod writes;
 
 use std::env;
@@ -74,7 +77,7 @@ const GATE: FeatureGate = FeatureGate::ShardedListAndWatch;
 const KUBECONFIG: &str = "OKT_CONFORMANCE_KUBECONFIG";
 
 /// The behaviors of a server with the default feature gates, by theme.
-const BEHAVIOURS: [&[Behaviour]; 24] = [
+const BEHAVIOURS: [&[Behaviour]; 26] = [
     objects::BEHAVIOURS,
     patches::BEHAVIOURS,
     lists::BEHAVIOURS,
@@ -99,6 +102,8 @@ const BEHAVIOURS: [&[Behaviour]; 24] = [
     discovery::BEHAVIOURS,
     writes::BEHAVIOURS,
     runtime::BEHAVIOURS,
+    webhooks::BEHAVIOURS,
+    conversions::BEHAVIOURS,
 ];
 
 fn main() -> ExitCode {

@@ -1,6 +1,7 @@
 //! Finds the fields that a write changes, in each version of a kind: a manager that set fields in another
 //! version owns them by the names of that version.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ptr;
 
@@ -11,6 +12,7 @@ use super::fields::FieldSet;
 use super::reserved::writable;
 use super::shares::{FieldShare, Manager, Shares};
 use super::typed::{self, Comparison, DuplicateFields};
+use crate::api::convert;
 use crate::api::schema::Schema;
 
 impl Comparison {
@@ -49,11 +51,11 @@ impl Changes {
             if other == manager || is_own(scene, version) || others.contains_key(version) {
                 continue;
             }
-            convert(scene, version, old)
+            let (_, old) = convert(scene, version, old)
                 .map_err(|why| format!("failed to convert old object: {why}"))?;
-            let schema = convert(scene, version, new)
+            let (schema, new) = convert(scene, version, new)
                 .map_err(|why| format!("failed to convert new object: {why}"))?;
-            let change = typed::compare(Some(schema), old, new);
+            let change = typed::compare(Some(schema), &old, &new);
             // For a write through the main endpoint, a server ignores the reset fields of the write's own version only.
             let change = match subresource.as_str() {
                 "" => change,
@@ -96,26 +98,36 @@ fn is_own(scene: Scene<'_>, version: &str) -> bool {
     scene.kind.is_in(version) || scene.kind.is_built_in()
 }
 
-/// Returns the schema of the version in which a manager owns fields, if an object fits it.
+/// Returns the schema of a version and an object in this version, if it fits; without a webhook that is the same object.
 ///
 /// # Errors
 /// The version does not exist, or the object does not fit it.
-pub(super) fn convert<'s>(
+fn convert<'s, 'v>(
     scene: Scene<'s>,
     version: &str,
-    object: &Value,
-) -> Result<&'s Schema, String> {
+    object: &'v Value,
+) -> Result<(&'s Schema, Cow<'v, Value>), String> {
+    let is_in = convert::api_version(object) == version;
+    let object = match &scene.kind.conversion {
+        Some(_)
+            if !is_in && !scene.kind.is_built_in() && scene.kind.schema_of(version).is_some() =>
+        {
+            let converted = convert::to_version(scene.calls, scene.kind, object.clone(), version);
+            Cow::Owned(converted.map_err(|refusal| refusal.message().to_owned())?)
+        }
+        _ => Cow::Borrowed(object),
+    };
     if is_own(scene, version) {
-        return Ok(scene.schema());
+        return Ok((scene.schema(), object));
     }
     let Some(sibling) = scene.kind.sibling(version) else {
         return Err(format!(
             "request to convert CR to an invalid group/version: {version}"
         ));
     };
-    let errors = typed::check(Some(&sibling.schema), object, DuplicateFields::Refused);
+    let errors = typed::check(Some(&sibling.schema), &object, DuplicateFields::Refused);
     if errors.is_empty() {
-        Ok(&sibling.schema)
+        Ok((&sibling.schema, object))
     } else {
         Err(typed::list(&errors))
     }
@@ -143,7 +155,7 @@ pub(super) fn prune(
     last: FieldShare,
 ) -> Result<Value, String> {
     let version = last.api_version;
-    let schema = convert(scene, &version, &merged)
+    let (schema, at_last) = convert(scene, &version, &merged)
         .map_err(|why| format!("failed to convert merged object to last applied version: {why}"))?;
     // The owned fields, first in the version of the last apply, then in the others.
     let mut owned = BTreeMap::<(bool, &str), FieldSet>::new();
@@ -154,39 +166,40 @@ pub(super) fn prune(
     }
     let mut wanted = Vec::new();
     for ((_, version), owned) in owned {
-        let schema = convert(scene, version, &merged).map_err(|why| {
+        let (schema, merged) = convert(scene, version, &merged).map_err(|why| {
             format!("failed add back owned items: failed to convert merged object at version {version}: {why}")
         })?;
-        wanted.push((schema, typed::with_named_fields(Some(schema), owned)));
+        let owned = typed::with_named_fields(Some(schema), owned);
+        wanted.push((version, schema, merged, owned));
     }
     let last = typed::with_named_fields(Some(schema), last.fields);
-    if let [(only, owned)] = wanted.as_slice()
+    if let [(_, only, _, owned)] = wanted.as_slice()
         && ptr::eq(*only, schema)
     {
-        let mut free = fields(only, &merged);
+        let mut free = fields(only, &at_last);
         free.subtract(owned);
         if !free.meets(&last) {
             // All fields of the last configuration still have an owner.
             return Ok(merged);
         }
     }
-    let everything = fields(schema, &merged);
-    let mut pruned = typed::without(Some(schema), &merged, &last);
-    for (schema, owned) in wanted {
+    let everything = fields(schema, &at_last);
+    let mut pruned = typed::without(Some(schema), &at_last, &last);
+    for (version, schema, merged, owned) in wanted {
         // Fields that another manager still owns come back,
+        let (_, kept) = convert(scene, version, &pruned)?;
         let mut left = fields(schema, &merged);
-        left.subtract(&fields(schema, &pruned));
+        left.subtract(&fields(schema, &kept));
         left.subtract(&owned);
         pruned = typed::without(Some(schema), &merged, &left);
     }
     // and so do fields that this manager never owned.
+    let (_, kept) = convert(scene, &version, &pruned)?;
     let mut gone = everything;
-    gone.subtract(&fields(schema, &pruned));
-    Ok(typed::without(
-        Some(schema),
-        &merged,
-        &gone.intersection(&last),
-    ))
+    gone.subtract(&fields(schema, &kept));
+    let pruned = typed::without(Some(schema), &at_last, &gone.intersection(&last));
+    let own = scene.kind.api_version();
+    convert(scene, &own, &pruned).map(|(_, pruned)| pruned.into_owned())
 }
 
 fn fields(schema: &Schema, value: &Value) -> FieldSet {

@@ -2,8 +2,9 @@
 //! not take is unknown.
 
 use k8s_openapi::api::{
-    apps::v1 as apps, batch::v1 as batch, coordination::v1 as coordination, core::v1 as core,
-    events::v1 as events, networking::v1 as networking, policy::v1 as policy, rbac::v1 as rbac,
+    admissionregistration::v1 as admission, apps::v1 as apps, batch::v1 as batch,
+    coordination::v1 as coordination, core::v1 as core, events::v1 as events,
+    networking::v1 as networking, policy::v1 as policy, rbac::v1 as rbac,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -47,6 +48,12 @@ fn type_of(group: &str, kind: &str) -> Option<Through> {
         ("rbac.authorization.k8s.io", "RoleBinding") => through::<rbac::RoleBinding>,
         ("rbac.authorization.k8s.io", "ClusterRole") => through::<rbac::ClusterRole>,
         ("rbac.authorization.k8s.io", "ClusterRoleBinding") => through::<rbac::ClusterRoleBinding>,
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => {
+            through::<admission::ValidatingWebhookConfiguration>
+        }
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => {
+            through::<admission::MutatingWebhookConfiguration>
+        }
         _ => return None,
     };
     Some(found)

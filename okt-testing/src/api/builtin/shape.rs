@@ -56,6 +56,7 @@ pub(super) fn known_shape(kind: &str) -> Value {
             secrets["items"]["x-kubernetes-map-type"] = "atomic".into();
             json!({ "secrets": secrets, "automountServiceAccountToken": { "type": "boolean" } })
         }
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => webhooks(kind),
         "Namespace" | "PersistentVolumeClaim" | "CustomResourceDefinition" => {
             json!({ "status": conditions() })
         }
@@ -66,6 +67,36 @@ pub(super) fn known_shape(kind: &str) -> Value {
 
 fn conditions() -> Value {
     open(json!({ "conditions": keyed(&["type"], json!({})) }))
+}
+
+/// The webhooks of a configuration of this kind.
+fn webhooks(kind: &str) -> Value {
+    let text = |default: &str| json!({ "type": "string", "default": default });
+    let selector = || {
+        let mut selector = atomic_map();
+        selector["default"] = json!({});
+        selector
+    };
+    let rule = open(json!({
+        "apiGroups": list(), "apiVersions": list(), "operations": list(), "resources": list(),
+        "scope": text("*"),
+    }));
+    let port = json!({ "type": "integer", "default": 443 });
+    let mut fields = json!({
+        "failurePolicy": text("Fail"),
+        "matchPolicy": text("Equivalent"),
+        "namespaceSelector": selector(),
+        "objectSelector": selector(),
+        "timeoutSeconds": { "type": "integer", "default": 10 },
+        "clientConfig": open(json!({ "service": open(json!({ "port": port })) })),
+        "rules": { "type": "array", "items": rule },
+        "admissionReviewVersions": list(),
+        "matchConditions": keyed(&["name"], json!({})),
+    });
+    if kind == "MutatingWebhookConfiguration" {
+        fields["reinvocationPolicy"] = text("Never");
+    }
+    json!({ "webhooks": keyed(&["name"], fields) })
 }
 
 fn service() -> Value {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::version::is;
 use crate::api::causes::Causes;
+use crate::api::client_config::{ClientConfig, known_version};
 use crate::api::object::{self, text};
 use crate::api::schema::{Schema, Type};
 
@@ -53,6 +54,33 @@ static IS_LABEL: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!("^(?:{LABEL})$")).expect("the pattern of a label is valid")
 });
 
+/// Checks what a CRD says of its conversion webhook.
+fn check_conversion(crd: &Value, is_wanted: bool, causes: &mut Causes) {
+    let path = "spec.conversion.webhookClientConfig";
+    let given = |path: &[&str]| object::at(crd, path).filter(|value| !value.is_null());
+    let config = given(&["spec", "conversion", "webhook", "clientConfig"]);
+    if !is_wanted {
+        if config.is_some() {
+            let detail = "should not be set when strategy is not set to Webhook";
+            causes.forbidden(path, detail);
+        }
+        return;
+    }
+    match config {
+        Some(config) => ClientConfig::check(config, path, causes),
+        None => causes.required(path, "required when strategy is set to Webhook"),
+    }
+    let versions = ["spec", "conversion", "webhook", "conversionReviewVersions"];
+    let versions = object::texts(crd, &versions);
+    let field = "spec.conversion.conversionReviewVersions";
+    if versions.is_empty() {
+        causes.required(field, "");
+    } else if known_version(&versions).is_none() {
+        let detail = "must include at least one of v1, v1beta1";
+        causes.invalid(field, versions, detail);
+    }
+}
+
 /// Checks the names and the switches of a CRD.
 pub(super) fn check_spec(crd: &Value, causes: &mut Causes) {
     let names = object::at(crd, &["spec", "names"])
@@ -88,6 +116,7 @@ pub(super) fn check_spec(crd: &Value, causes: &mut Causes) {
     if !matches!(strategy, "" | "None" | "Webhook") {
         causes.unsupported("spec.conversion.strategy", strategy, &["None", "Webhook"]);
     }
+    check_conversion(crd, strategy == "Webhook", causes);
     if object::at(crd, &["spec", "preserveUnknownFields"]) == Some(&true.into()) {
         let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         causes.invalid("spec.preserveUnknownFields", true, detail);

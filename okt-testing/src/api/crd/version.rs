@@ -162,6 +162,7 @@ impl<'c> CrdVersion<'c> {
             is_stored: is(self.raw, "storage"),
             deprecation: is(self.raw, "deprecated").then(|| self.deprecation(names, versions)),
             siblings,
+            conversion: None,
         })
     }
 

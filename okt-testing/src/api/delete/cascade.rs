@@ -97,6 +97,14 @@ impl Cascade {
     ) -> Left {
         let id = stored_id(kind);
         let place = StorePlace::new(&id, &Key::of(old));
+        let stored;
+        let old = if kind.conversion.is_some() {
+            // The server marks an object in its stored version, because it calls no webhook here.
+            stored = convert::stored_form(store, kind, old);
+            &stored
+        } else {
+            old
+        };
         let Some(marked) = mark(kind, old, propagation, &store.clock.text()) else {
             let mut stored = convert::stored_form(store, kind, old);
             let last = store.remove(&id, &mut stored);
@@ -107,7 +115,7 @@ impl Cascade {
         let is_marked = marked == *old && !store.is_hiding(&id, &place.key);
         let marked = match store.at(&place) {
             Some(marked) if is_marked => Arc::clone(marked),
-            _ => store.put(&id, &mut convert::absorb(kind, marked)),
+            _ => store.put(&id, &mut convert::absorb_unasked(kind, marked)),
         };
         self.steps.push(CascadeStep::Proceed(place));
         Left::Marked(marked)
@@ -268,7 +276,7 @@ impl Cascade {
             let last = store.remove(&place.kind, &mut object);
             self.after_removal(store, kind, &last);
         } else {
-            store.put(&place.kind, &mut convert::absorb(kind, object));
+            store.put(&place.kind, &mut convert::absorb_unasked(kind, object));
         }
     }
 }
@@ -294,7 +302,7 @@ fn disown(store: &mut Store, place: &StorePlace, owner: &str) {
     let rest = (!owners.is_empty()).then(|| owners.into());
     object::set(object::metadata(&mut object), "ownerReferences", rest);
     if let Some(kind) = store.kind(&place.kind).cloned() {
-        store.put(&place.kind, &mut convert::absorb(&kind, object));
+        store.put(&place.kind, &mut convert::absorb_unasked(&kind, object));
     }
 }
 

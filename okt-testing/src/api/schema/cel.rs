@@ -143,6 +143,29 @@ pub(crate) fn check_rules(
     walk(schema, value, old, "", causes)
 }
 
+/// Whether a condition outside of a schema holds, with these variables.
+///
+/// # Errors
+/// It cannot be evaluated: why.
+pub(crate) fn holds(source: &str, variables: &[(&str, Value)]) -> Result<bool, String> {
+    let expression = parse_plain(source).map_err(|mistake| match mistake {
+        RuleMistake::Wrong(why) | RuleMistake::Lacking(why) => why,
+    })?;
+    let mut scope = FUNCTIONS.new_inner_scope();
+    for (name, value) in variables {
+        scope
+            .add_variable(*name, value)
+            .map_err(|error| error.to_string())?;
+    }
+    match evaluate(&expression, &scope) {
+        Ok(CelValue::Bool(holds)) => Ok(holds),
+        Ok(_) => Err("it is no boolean".to_owned()),
+        Err(NoValue::Evaluating(error)) => Err(error.to_string()),
+        Err(NoValue::NotKnown(name)) => Err(format!("undeclared reference to '{name}'")),
+        Err(NoValue::Panicked) => Err("the CEL library panics on it".to_owned()),
+    }
+}
+
 /// The previous value.
 #[derive(Clone, Copy)]
 struct Old<'v> {

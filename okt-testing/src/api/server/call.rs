@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Method};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
+use crate::api::admission::{Admission, RequestOptions};
 use crate::api::apply::{Manager, Operation};
 use crate::api::causes::{Causes, RefusalCause};
 use crate::api::endpoint::Endpoint;
@@ -192,17 +193,36 @@ impl Call {
         }
     }
 
+    /// Returns what webhooks are told of the request besides the object.
+    pub(super) fn admission_options(
+        &self,
+        record: &RequestRecord,
+        subresource: Subresource,
+    ) -> RequestOptions {
+        let mut options = Map::new();
+        for name in ["fieldManager", "fieldValidation"] {
+            if self.query.has(name) {
+                options.insert(name.to_owned(), self.query.text(name).into());
+            }
+        }
+        if self.dry_run() {
+            options.insert("dryRun".to_owned(), json!(["All"]));
+        }
+        RequestOptions {
+            user: record.client.clone(),
+            subresource: subresource.name(),
+            dry_run: self.dry_run(),
+            options,
+        }
+    }
+
     pub(super) fn params(
         &self,
         kind: &Arc<ServedKind>,
         subresource: Subresource,
         operation: Operation,
+        admission: Admission,
     ) -> WriteParams {
-        let name = match subresource {
-            Subresource::None => "",
-            Subresource::Status => "status",
-            Subresource::Scale => "scale",
-        };
         let unknown_fields = match self.query.text("fieldValidation") {
             "Ignore" => UnknownFields::Ignore,
             "Strict" => UnknownFields::Refuse,
@@ -213,7 +233,8 @@ impl Call {
         WriteParams {
             kind: Arc::clone(kind),
             subresource,
-            manager: self.manager(kind, operation, name),
+            manager: self.manager(kind, operation, subresource.name()),
+            admission,
             dry_run: self.dry_run(),
             is_patch: self.method == Method::PATCH,
             unknown_fields,

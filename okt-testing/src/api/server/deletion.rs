@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::call::Call;
+use crate::api::admission::Admission;
 use crate::api::answer::ApiAnswer;
+use crate::api::calls::WebhookCalls;
 use crate::api::convert;
 use crate::api::delete::{self, Deletion, Propagation};
 use crate::api::kind::ServedKind;
@@ -14,9 +16,11 @@ use crate::api::options::DeleteOptions;
 use crate::api::record::RequestRecord;
 use crate::api::refusal::Refusal;
 use crate::api::store::{Key, Store};
+use crate::api::write::Subresource;
 
 pub(super) fn of_object(
     store: &mut Store,
+    calls: &Arc<WebhookCalls>,
     call: &Call,
     kind: &Arc<ServedKind>,
     key: &Key,
@@ -24,7 +28,8 @@ pub(super) fn of_object(
 ) -> Result<ApiAnswer, Refusal> {
     let (deletion, orphans) = asked(call)?;
     record.dry_run = deletion.dry_run;
-    let deleted = delete::delete(store, kind, key, &deletion)?;
+    let admission = admission(store, calls, (call, record), kind, key);
+    let deleted = delete::delete(store, &admission, kind, key, &deletion)?;
     // Only a client that uses `orphanDependents` gets this code.
     let mut answer = ApiAnswer::ok(deleted.answer);
     // The deletion is accepted, but not completed.
@@ -34,8 +39,22 @@ pub(super) fn of_object(
     Ok(answer)
 }
 
+/// Returns what is asked of webhooks about the deletion of an object.
+fn admission(
+    store: &Store,
+    calls: &Arc<WebhookCalls>,
+    (call, record): (&Call, &RequestRecord),
+    kind: &Arc<ServedKind>,
+    key: &Key,
+) -> Admission {
+    let mut options = call.admission_options(record, Subresource::None);
+    options.dry_run = record.dry_run;
+    Admission::of(store, calls, kind, key, options)
+}
+
 pub(super) fn of_collection(
     store: &mut Store,
+    calls: &Arc<WebhookCalls>,
     call: &Call,
     kind: &Arc<ServedKind>,
     namespace: Option<&str>,
@@ -50,12 +69,26 @@ pub(super) fn of_collection(
         .list(&id, namespace)
         .map(|(key, _)| key.clone())
         .collect();
+    // All are converted and asked about before the first one is deleted, which cannot be done anew.
+    let mut first = Ok(());
+    let mut selected = Vec::new();
     for key in keys {
-        let Some(object) = convert::current(store, kind, &key) else {
-            continue;
-        };
-        if selector.selects(&key, &object) {
-            delete::delete(store, kind, &key, &deletion)?;
+        match convert::current(calls, store, kind, &key) {
+            Ok(Some(object)) if selector.selects(&key, &object) => {
+                let admission = admission(store, calls, (call, record), kind, &key);
+                let checked = delete::check(store, &admission, kind, &key, &deletion);
+                first = first.and(checked.map(drop));
+                selected.push((key, object, admission));
+            }
+            Ok(_) => {}
+            Err(refusal) => first = first.and(Err(refusal)),
+        }
+    }
+    first?;
+    for (key, object, admission) in selected {
+        // It may have gone with one that was deleted before it.
+        let deleted = delete::delete(store, &admission, kind, &key, &deletion);
+        if deleted.is_ok() {
             let mut item = object.read();
             if kind.is_built_in() {
                 let fields = object::fields(&mut item);

@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use super::call::{Call, check_object, mistyped_metadata};
 use super::{deletion, scale};
+use crate::api::admission::Admission;
 use crate::api::answer::ApiAnswer;
 use crate::api::apply::Operation;
+use crate::api::calls::WebhookCalls;
 use crate::api::causes::Causes;
 use crate::api::endpoint::Endpoint;
 use crate::api::kind::{KindId, Origin, ServedKind};
@@ -31,11 +33,13 @@ pub(super) struct ResourceRequest<'r> {
     pub(super) call: &'r Call,
     pub(super) path: &'r ResourcePath,
     pub(super) record: &'r mut RequestRecord,
+    pub(super) calls: &'r Arc<WebhookCalls>,
 }
 
 impl<'r> ResourceRequest<'r> {
     pub(super) fn answer(mut self) -> Result<ApiAnswer, Refusal> {
         let mut prepared = self.prepare();
+        self.calls.check_made()?;
         let mut store = self.endpoint.shared.lock();
         let before = store.version();
         let kind = find(&store, self.path)?;
@@ -43,7 +47,7 @@ impl<'r> ResourceRequest<'r> {
         self.record.committed = (store.version() > before).then(|| store.version());
         // The rest of what was prepared is dropped with the store unlocked.
         drop(store);
-        warned(&kind, answer)
+        warned(&kind, self.calls, answer)
     }
 
     fn answer_from(
@@ -58,17 +62,18 @@ impl<'r> ResourceRequest<'r> {
             Verb::List => {
                 let selection = self.selection(kind, form)?;
                 let seen = self.endpoint.replica_view.version(store);
-                read::list(store, seen, &selection, &self.call.query).map(ApiAnswer::json)
+                read::list(store, self.calls, seen, &selection, &self.call.query)
+                    .map(ApiAnswer::json)
             }
             Verb::Watch => self.watch(store, kind, form),
             Verb::Get => self.get(store, kind, subresource, form),
             Verb::DeleteCollection => {
                 let namespace = self.namespace(kind);
-                deletion::of_collection(store, self.call, kind, namespace, self.record)
+                deletion::of_collection(store, self.calls, self.call, kind, namespace, self.record)
             }
             Verb::Delete if subresource == Subresource::None => {
                 let key = key(kind, self.path)?;
-                deletion::of_object(store, self.call, kind, &key, self.record)
+                deletion::of_object(store, self.calls, self.call, kind, &key, self.record)
             }
             Verb::Delete => Err(Refusal::method_not_allowed()),
             Verb::Create | Verb::Update | Verb::Patch | Verb::Apply => {
@@ -106,20 +111,20 @@ impl<'r> ResourceRequest<'r> {
             client: self.record.client.clone(),
         };
         let selection = self.selection(kind, form)?;
-        let watch = Watch::start(audience, store, selection, &self.call.query)?;
+        let watch = Watch::start(audience, store, self.calls, selection, &self.call.query)?;
         Ok(ApiAnswer::watch(watch))
     }
 
     fn get(
         &self,
         store: &Store,
-        kind: &ServedKind,
+        kind: &Arc<ServedKind>,
         subresource: Subresource,
         form: Form,
     ) -> Result<ApiAnswer, Refusal> {
         let takes_cached = self.call.query.has("resourceVersion");
         let seen = takes_cached.then(|| self.endpoint.replica_view.version(store));
-        let object = read::get(store, seen, kind, &key(kind, self.path)?)?;
+        let object = read::get(store, self.calls, seen, kind, &key(kind, self.path)?)?;
         Ok(ApiAnswer::json(match (&kind.scale, subresource) {
             (Some(scale), Subresource::Scale) => {
                 let object = object.read();
@@ -142,9 +147,10 @@ impl<'r> ResourceRequest<'r> {
         let call = self.call;
         match self.record.verb {
             Verb::Create => {
-                let params = call.params(kind, Subresource::None, Operation::Update);
                 let body = call.object(kind)?;
                 let namespace = self.namespace(kind);
+                let key = Key::new(namespace.unwrap_or_default(), object::name(&body));
+                let params = self.params(store, kind, &key, Subresource::None, Operation::Update);
                 if kind.namespaced && namespace.is_none() {
                     return Err(Refusal::unknown_path());
                 }
@@ -157,13 +163,13 @@ impl<'r> ResourceRequest<'r> {
                 {
                     return prepared.draft.commit(store, &prepared.params);
                 }
-                let moment = Moment::of(store, kind, &key);
-                let mut prepared = PreparedApply::of(moment, call, kind, subresource, &key)?;
+                let mut prepared =
+                    PreparedApply::of(self.unprepared(store, kind, subresource, &key), call, &key)?;
                 prepared.draft.commit(store, &prepared.params)
             }
             verb => {
                 let key = key(kind, self.path)?;
-                let params = call.params(kind, subresource, Operation::Update);
+                let params = self.params(store, kind, &key, subresource, Operation::Update);
                 if verb == Verb::Patch {
                     return change(store, call, &params, &key);
                 }
@@ -175,9 +181,10 @@ impl<'r> ResourceRequest<'r> {
     fn write_scale(&self, store: &mut Store, kind: &Arc<ServedKind>) -> Result<ApiAnswer, Refusal> {
         let (call, key) = (self.call, key(kind, self.path)?);
         if self.record.verb == Verb::Apply {
-            return scale::apply(store, call, kind, &key);
+            let params = self.params(store, kind, &key, Subresource::Scale, Operation::Apply);
+            return scale::apply(store, call, &params, &key);
         }
-        let params = call.params(kind, Subresource::Scale, Operation::Update);
+        let params = self.params(store, kind, &key, Subresource::Scale, Operation::Update);
         let body = match self.record.verb {
             Verb::Patch => None,
             _ => Some(call.parse(&["application/json", "application/yaml"])?),
@@ -217,13 +224,38 @@ impl<'r> ResourceRequest<'r> {
         let store = self.endpoint.shared.lock();
         let kind = find(&store, self.path).ok()?;
         let key = key(&kind, self.path).ok()?;
-        let moment = Moment::of(&store, &kind, &key);
-        drop(store);
         let subresource = subresource(&kind, self.path).ok()?;
         if subresource == Subresource::Scale {
             return None;
         }
-        PreparedApply::of(moment, self.call, &kind, subresource, &key).ok()
+        let unprepared = self.unprepared(&store, &kind, subresource, &key);
+        drop(store);
+        PreparedApply::of(unprepared, self.call, &key).ok()
+    }
+
+    /// Returns what an apply needs of the store before it is prepared.
+    fn unprepared(
+        &self,
+        store: &Store,
+        kind: &Arc<ServedKind>,
+        subresource: Subresource,
+        key: &Key,
+    ) -> (Moment, WriteParams) {
+        let params = self.params(store, kind, key, subresource, Operation::Apply);
+        (Moment::of(store, self.calls, kind, key), params)
+    }
+
+    fn params(
+        &self,
+        store: &Store,
+        kind: &Arc<ServedKind>,
+        key: &Key,
+        subresource: Subresource,
+        operation: Operation,
+    ) -> WriteParams {
+        let options = self.call.admission_options(self.record, subresource);
+        let admission = Admission::of(store, self.calls, kind, key, options);
+        self.call.params(kind, subresource, operation, admission)
     }
 }
 
@@ -236,17 +268,18 @@ struct PreparedApply {
 
 impl PreparedApply {
     fn of(
-        moment: Moment,
+        (moment, params): (Moment, WriteParams),
         call: &Call,
-        kind: &Arc<ServedKind>,
-        subresource: Subresource,
         key: &Key,
     ) -> Result<Self, Refusal> {
-        if subresource == Subresource::Status && !moment.has_object() && !kind.creates_on_update {
+        let kind = &params.kind;
+        if params.subresource == Subresource::Status
+            && !moment.has_object()
+            && !kind.creates_on_update
+        {
             // The server answers this before it reads the configuration.
             return Err(Refusal::not_found(kind.subject(&key.name)));
         }
-        let params = call.params(kind, subresource, Operation::Apply);
         let mut config = call.parse(&[patch::APPLY])?;
         object::whole_numbers(&mut config);
         check_applied(kind, &config)?;
@@ -260,17 +293,18 @@ impl PreparedApply {
     }
 }
 
-/// Adds the deprecation warning of the kind's version to the answer, before all others.
-fn warned(kind: &ServedKind, answer: Result<ApiAnswer, Refusal>) -> Result<ApiAnswer, Refusal> {
-    let Some(warning) = &kind.deprecation else {
-        return answer;
-    };
-    let mut answer = answer;
+/// Adds the deprecation warning of the kind's version to the answer, before all others, and the warnings of webhooks.
+fn warned(
+    kind: &ServedKind,
+    calls: &WebhookCalls,
+    mut answer: Result<ApiAnswer, Refusal>,
+) -> Result<ApiAnswer, Refusal> {
     let warnings = match &mut answer {
         Ok(answer) => &mut answer.warnings,
         Err(refusal) => &mut refusal.warnings,
     };
-    warnings.insert(0, warning.clone());
+    warnings.splice(0..0, kind.deprecation.clone());
+    warnings.extend(calls.warnings());
     answer
 }
 
@@ -383,7 +417,7 @@ fn change(
     key: &Key,
 ) -> Result<WrittenObject, Refusal> {
     let kind = &*params.kind;
-    let Some(stored) = convert::current(store, kind, key) else {
+    let Some(stored) = convert::current(params.calls(), store, &params.kind, key)? else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
     let old = stored.read();

@@ -1,33 +1,30 @@
 //! Writes the replicas of an object through its scale.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::call::Call;
 use crate::api::answer::ApiAnswer;
-use crate::api::apply::Operation;
-use crate::api::kind::{Origin, ServedKind};
+use crate::api::kind::Origin;
 use crate::api::object::{self, text};
 use crate::api::refusal::{Refusal, Subject};
 use crate::api::store::{Key, Store};
-use crate::api::write::{self, Precondition, Subresource, WriteParams};
+use crate::api::write::{self, Precondition, WriteParams};
 use crate::api::{convert, patch};
 
 /// Applies a scale that sets the number of replicas and nothing else.
 pub(super) fn apply(
     store: &mut Store,
     call: &Call,
-    kind: &Arc<ServedKind>,
+    params: &WriteParams,
     key: &Key,
 ) -> Result<ApiAnswer, Refusal> {
+    let kind = &params.kind;
     let Some(scale) = &kind.scale else {
         return Err(Refusal::unknown_path());
     };
-    let params = call.params(kind, Subresource::Scale, Operation::Apply);
     let mut config = call.parse(&[patch::APPLY])?;
     object::whole_numbers(&mut config);
-    let Some(old) = convert::current(store, kind, key) else {
+    let Some(old) = convert::current(params.calls(), store, kind, key)? else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
     let given = (text(&config, &["apiVersion"]), text(&config, &["kind"]));
@@ -70,7 +67,7 @@ pub(super) fn apply(
     check_replicas(key, replicas)?;
     let replicas = (scale.spec_replicas.as_slice(), replicas);
     let force = call.query.flag("force");
-    let written = write::apply_scale(store, &params, &old, replicas, force)?;
+    let written = write::apply_scale(store, params, &old, replicas, force)?;
     Ok(ApiAnswer::ok(scale.of(&written.read())))
 }
 
@@ -86,7 +83,7 @@ pub(super) fn write(
     let Some(scale) = &kind.scale else {
         return Err(Refusal::unknown_path());
     };
-    let Some(stored) = convert::current(store, kind, key) else {
+    let Some(stored) = convert::current(params.calls(), store, &params.kind, key)? else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
     let old = stored.read();

@@ -43,6 +43,10 @@ pub(crate) fn columns(kind: &str) -> Vec<Column> {
         "Role" | "ClusterRole" | "CustomResourceDefinition" | "LimitRange" => {
             vec![Column::plain("Created At", ".metadata.creationTimestamp")]
         }
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => vec![
+            Column::cell_of("Webhooks", |object, _| count(object, &["webhooks"]).into()),
+            Column::age(),
+        ],
         "RoleBinding" | "ClusterRoleBinding" => binding(),
         _ => vec![Column::age()],
     }

@@ -8,8 +8,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::seen::SeenChange;
+use crate::api::calls::WebhookCalls;
 use crate::api::faults::EventKind;
 use crate::api::read::{Form, Selection};
+use crate::api::refusal::Refusal;
 use crate::api::store::{Key, Store, StoreChange};
 use crate::api::stored::StoredObject;
 use crate::api::{convert, object};
@@ -21,18 +23,26 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 impl Selection {
     /// Returns the event of a change for this watch, or `None` if the watch does not cover it.
-    pub(super) fn see(&self, change: &StoreChange, store: &Store) -> Option<SeenChange> {
+    ///
+    /// # Errors
+    /// The object cannot be converted, or only when a webhook was called.
+    pub(super) fn see(
+        &self,
+        change: &StoreChange,
+        calls: &WebhookCalls,
+        store: &Store,
+    ) -> Result<Option<SeenChange>, Refusal> {
         let key = &change.key;
         if !self.covers(key) {
-            return None;
+            return Ok(None);
         }
-        let new = convert::present(&self.kind, &change.object);
+        let new = convert::present(calls, &self.kind, &change.object);
         let previous = change.previous.as_ref();
-        let old = previous
-            .map(|old| convert::present(&self.kind, old))
-            .filter(|old| self.selector.selects(key, old));
+        let old = previous.map(|old| convert::present(calls, &self.kind, old));
+        let (new, old) = (new?, old.transpose()?);
+        let old = old.filter(|old| self.selector.selects(key, old));
         let is_selected = !change.removed && self.selector.selects(key, &new);
-        match (old, is_selected) {
+        Ok(match (old, is_selected) {
             (None, false) => None,
             (None, true) => Some(self.event(EventKind::Added, key, &new, store)),
             (Some(_), true) => Some(self.event(EventKind::Modified, key, &new, store)),
@@ -46,19 +56,26 @@ impl Selection {
                 let last = StoredObject::new(&last);
                 Some(self.event(EventKind::Deleted, key, &last, store))
             }
-        }
+        })
     }
 
     /// Returns the event of an object that existed before the watch, if the watch covers it.
+    ///
+    /// # Errors
+    /// The object cannot be converted, or only when a webhook was called.
     pub(super) fn see_first(
         &self,
         key: &Key,
         object: &Arc<StoredObject>,
+        calls: &WebhookCalls,
         store: &Store,
-    ) -> Option<SeenChange> {
-        let object = convert::present(&self.kind, object);
-        (self.covers(key) && self.selector.selects(key, &object))
-            .then(|| self.event(EventKind::Added, key, &object, store))
+    ) -> Result<Option<SeenChange>, Refusal> {
+        if !self.covers(key) {
+            return Ok(None);
+        }
+        let object = convert::present(calls, &self.kind, object)?;
+        let is_selected = self.selector.selects(key, &object);
+        Ok(is_selected.then(|| self.event(EventKind::Added, key, &object, store)))
     }
 
     fn event(

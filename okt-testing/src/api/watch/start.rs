@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::events::next_bookmark;
-use super::seen::error;
+use super::seen::{SeenChange, error};
 use super::{Audience, Out, Watch};
+use crate::api::calls::WebhookCalls;
 use crate::api::convert::stored_id;
 use crate::api::kind::KindId;
 use crate::api::path::Query;
@@ -20,6 +21,7 @@ impl Watch {
     pub(crate) fn start(
         audience: Audience,
         store: &mut Store,
+        calls: &WebhookCalls,
         selection: Selection,
         query: &Query,
     ) -> Result<Self, Refusal> {
@@ -40,9 +42,7 @@ impl Watch {
         let mut out = VecDeque::new();
         if has_list {
             after = newest;
-            for (key, object) in &store.list_then(&id, newest)? {
-                inbox.extend(selection.see_first(key, object, store));
-            }
+            inbox = first_events(store, calls, &selection, newest)?;
             if streams_list && query.flag("allowWatchBookmarks") {
                 inbox.push_back(selection.bookmark(newest, true, store));
             }
@@ -75,6 +75,25 @@ impl Watch {
             bookmark: next_bookmark(now, ends).filter(|_| bookmarks),
         })
     }
+}
+
+/// Returns the events of all objects as they were at a version.
+fn first_events(
+    store: &Store,
+    calls: &WebhookCalls,
+    selection: &Selection,
+    version: u64,
+) -> Result<VecDeque<SeenChange>, Refusal> {
+    let mut events = VecDeque::new();
+    let mut failure = None;
+    for (key, object) in &store.list_then(&stored_id(&selection.kind), version)? {
+        match selection.see_first(key, object, calls, store) {
+            Ok(seen) => events.extend(seen),
+            // The calls for all others are noted before the watch is given up.
+            Err(refusal) => failure = failure.or(Some(refusal)),
+        }
+    }
+    failure.map_or(Ok(events), Err)
 }
 
 /// Checks that all changes after a version are still known; `seen` is the version of the replica.

@@ -86,6 +86,7 @@ fn check_fields(params: &WriteParams, object: &Value, old: Option<&Value>, cause
             builtin::check_kept_fields(kind, old, object, causes);
         }
     }
+    builtin::check_webhooks(kind, object, causes);
     let is_null = |object: &Value| object.get("status").is_some_and(Value::is_null);
     let had_none = old.is_some_and(|old| old.get("status").is_none_or(Value::is_null));
     if params.subresource == Subresource::Status && is_null(object) && had_none {

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::clean::clean;
 use super::finish::{WriteOutcome, commit_update, finish_create, finish_update};
 use super::{Precondition, WriteParams, WrittenObject, check_address, isolate, place};
-use crate::api::apply::{self, BareFields, Scene};
+use crate::api::apply::{self, BareFields};
+use crate::api::calls::WebhookCalls;
 use crate::api::convert::{self, stored_id};
 use crate::api::kind::ServedKind;
 use crate::api::object;
@@ -24,10 +25,10 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    pub(crate) fn of(store: &Store, kind: &ServedKind, key: &Key) -> Self {
+    pub(crate) fn of(store: &Store, calls: &WebhookCalls, kind: &ServedKind, key: &Key) -> Self {
         Self {
             stored: store.get(&stored_id(kind), key).cloned(),
-            now: store.clock.text(),
+            now: calls.once("now", || store.clock.text()),
         }
     }
 
@@ -88,10 +89,10 @@ pub(crate) fn apply_scale(
     replicas: (&[String], i64),
     force: bool,
 ) -> Result<Arc<StoredObject>, Refusal> {
-    let kind = &*params.kind;
-    let now = store.clock.text();
-    let scene = Scene { kind, now: &now };
+    let now = params.calls().once("now", || store.clock.text());
+    let scene = params.scene(&now);
     let mut new = apply::apply_scale(scene, old, replicas, &params.manager, force)?;
+    params.admission.mutate(Some(old), &mut new)?;
     let outcome = finish_update(params, old, &mut new, false)?;
     commit_update(store, params, old, &mut new, outcome)
 }
@@ -107,14 +108,12 @@ pub(crate) fn draft_apply(
     let kind = &*params.kind;
     let precondition = Precondition::of(&config);
     let stored = moment.stored.as_ref();
-    let old = stored.map(|stored| convert::present(kind, stored).read());
+    let present = |stored| convert::present(params.calls(), &params.kind, stored);
+    let old = stored.map(present).transpose()?.map(|stored| stored.read());
     if object::at(&config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
     }
-    let scene = Scene {
-        kind,
-        now: &moment.now,
-    };
+    let scene = params.scene(&moment.now);
     let address = check_address(kind, key, &config);
     let old = old.map(BareFields::of);
     let mut new = apply::apply(scene, old.as_ref(), config, &params.manager, force)?;
@@ -149,6 +148,7 @@ pub(crate) fn draft_apply(
     metadata.insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut new);
     let warnings = clean(params, &mut new)?;
+    params.admission.mutate(old.as_ref(), &mut new)?;
     let old = match old {
         None => None,
         Some(old) => {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::check::{check, check_crd_update, check_namespace};
 use super::shown::{check_readable, hide, reread};
 use super::{Subresource, WriteParams};
-use crate::api::convert::{self, current, stored_id};
+use crate::api::convert::{self, Foreseen, current, stored_id};
 use crate::api::kind::ServedKind;
 use crate::api::refusal::Refusal;
 use crate::api::store::{Key, Store};
@@ -28,8 +28,9 @@ pub(super) fn finish_create(
     if !kind.is_built_in() {
         delete::check_not_terminating(store, kind, &name)?;
     }
-    let now = store.clock.text();
-    let uid = store.new_uid();
+    let calls = params.calls();
+    let now = calls.once("now", || store.clock.text());
+    let uid = calls.once("uid", || store.new_uid());
     let fields = object::fields(&mut object);
     if kind.has_status {
         fields.remove("status");
@@ -52,8 +53,11 @@ pub(super) fn finish_create(
     }
     let declared = initialise(store, kind, &mut object, &now)?;
     check(params, &object, None)?;
-    let mut object = convert::absorb(kind, object);
+    params.admission.validate(None, Some(&object))?;
+    let mut object = convert::absorb(calls, kind, object)?;
     let hides = hide(params, &mut object);
+    let foreseen = Foreseen::of(calls, kind, &object)?;
+    calls.check_made()?;
     let id = stored_id(kind);
     let key = Key::of(&object);
     if !object::version(&object).is_empty() && !params.dry_run {
@@ -68,10 +72,7 @@ pub(super) fn finish_create(
         return Err(Refusal::already_exists(kind.subject(&name), deleting));
     }
     if params.dry_run {
-        return Ok(convert::present(
-            kind,
-            &Arc::new(StoredObject::new(&object)),
-        ));
+        return Ok(foreseen.show(&params.kind, &Arc::new(StoredObject::new(&object))));
     }
     object::metadata(&mut object).remove("resourceVersion");
     let created = store.put(&id, &mut object);
@@ -82,7 +83,7 @@ pub(super) fn finish_create(
         store.add_kind(declared.into_iter().map(Arc::new).collect());
     }
     delete::collect_if_orphaned(store, &id, &created);
-    Ok(convert::present(kind, &created))
+    Ok(foreseen.show(&params.kind, &created))
 }
 
 /// Fills in the server's fields of some built-in kinds. For a CRD, returns the kinds that it declares, if it is
@@ -150,6 +151,7 @@ pub(super) fn finish_update(
         object::raise_generation(new);
     }
     check(params, new, Some(old))?;
+    params.admission.validate(Some(old), Some(new))?;
     let same = is_same(old, new);
     if same {
         // A change of the times of entries alone is no change.
@@ -160,7 +162,7 @@ pub(super) fn finish_update(
     let is_gone = object::is_deleting(new) && object::finalizers(new).is_empty();
     let removes = is_gone && !kind.is("", "namespaces");
     if !removes {
-        *new = convert::absorb(kind, mem::take(new));
+        *new = convert::absorb(params.calls(), kind, mem::take(new))?;
     }
     Ok(WriteOutcome {
         same,
@@ -179,9 +181,11 @@ pub(super) fn commit_update(
 ) -> Result<Arc<StoredObject>, Refusal> {
     let kind = &*params.kind;
     let (id, key) = (stored_id(kind), Key::of(old));
+    params.calls().check_made()?;
     // A write to an object whose written form differs from the one that is read is always a change.
     let unchanged = !store.is_hiding(&id, &key) && is_stored_so(store, kind, new, outcome);
-    if unchanged && let Some(same) = current(store, kind, &key) {
+    let calls = params.calls();
+    if unchanged && let Some(same) = current(calls, store, &params.kind, &key)? {
         return Ok(same);
     }
     if outcome.removes {
@@ -193,8 +197,9 @@ pub(super) fn commit_update(
         }
         return Ok(Arc::new(StoredObject::new(new)));
     }
+    let foreseen = Foreseen::of(calls, kind, new)?;
     if params.dry_run {
-        return Ok(convert::present(kind, &Arc::new(StoredObject::new(new))));
+        return Ok(foreseen.show(&params.kind, &Arc::new(StoredObject::new(new))));
     }
     let declared = if kind.is(crd::GROUP, crd::PLURAL) {
         let now = store.clock.text();
@@ -214,7 +219,7 @@ pub(super) fn commit_update(
         crd::reconsider(store, object::text(new, &["spec", "group"]));
     }
     delete::collect_if_orphaned(store, &id, &shown);
-    Ok(convert::present(kind, &shown))
+    Ok(foreseen.show(&params.kind, &shown))
 }
 
 /// Returns the kinds that a CRD declares, if it is established and its kinds or names have changed.

@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::api::{apply::Manager, kind::ServedKind};
+use crate::api::{
+    admission::Admission,
+    apply::{Manager, Scene},
+    calls::WebhookCalls,
+    kind::ServedKind,
+};
 
 /// The parameters of a write.
 #[derive(Debug)]
@@ -10,6 +15,8 @@ pub(crate) struct WriteParams {
     pub(crate) kind: Arc<ServedKind>,
     pub(crate) subresource: Subresource,
     pub(crate) manager: Manager,
+    /// The webhooks that are asked about the write.
+    pub(crate) admission: Admission,
     pub(crate) dry_run: bool,
     /// The write is a patch, and no whole object.
     pub(crate) is_patch: bool,
@@ -18,11 +25,37 @@ pub(crate) struct WriteParams {
     pub(crate) duplicates: Vec<String>,
 }
 
+impl WriteParams {
+    pub(crate) fn calls(&self) -> &WebhookCalls {
+        self.admission.calls()
+    }
+
+    /// Returns the scene of a write at this time.
+    pub(crate) fn scene<'a>(&'a self, now: &'a str) -> Scene<'a> {
+        Scene {
+            calls: self.calls(),
+            kind: &self.kind,
+            now,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subresource {
     None,
     Status,
     Scale,
+}
+
+impl Subresource {
+    /// Returns its name in paths; empty for the object itself.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Status => "status",
+            Self::Scale => "scale",
+        }
+    }
 }
 
 /// The treatment of fields that the schema does not declare.
