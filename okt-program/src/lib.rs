@@ -34,3 +34,5 @@ pub use install::rules::rule_policy;
 pub use install::webhooks::KindWebhooks;
 #[cfg(feature = "cli")]
 pub use program::{NoOptions, Program, main};
+#[cfg(feature = "webhooks")]
+pub use webhooks::webhooks_of;

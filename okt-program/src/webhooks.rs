@@ -17,6 +17,7 @@ mod definitions;
 mod kinds;
 mod metrics;
 
+use std::convert::Infallible;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
@@ -24,21 +25,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::to_bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
-use axum::http::StatusCode;
+use axum::http::{Request, Response, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::routing::post;
 use axum::{Json, Router};
 use kube::Client;
+use kube::client::Body;
 use kube::core::conversion::ConversionReview;
+use okt_runtime::Application;
 use okt_serve::tls::{CertificateFiles, RustlsAcceptor, RustlsConfig, ServerConfig};
 use okt_serve::{Handle, ListenAddress, bind, server};
 use okt_telemetry::monitoring::Monitoring;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use tower::util::BoxCloneSyncService;
+use tower::{ServiceExt, service_fn};
 
-pub(crate) use self::admission::KindAdmission;
 use self::admission::{AdmissionTask, Review};
 use self::certificate::SharedCertificate;
 use self::definitions::{keep_trusted, take};
@@ -74,6 +79,33 @@ pub(crate) struct Webhooks {
 }
 
 type Kinds = Arc<Vec<HookedKind>>;
+
+/// Returns the webhooks of an application as a service without TLS, for a test or for a server of your own. It answers at
+/// `/convert/<name of the definition>`, `/validate/..` and `/complete/..`.
+///
+/// # Example
+///
+/// ```
+/// # use okt::{Application, crd};
+/// # async fn example<A: Application>() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = okt_testing::ApiServer::new();
+/// server.set_service("default", "tents-webhook", okt::webhooks_of::<A>());
+/// # Ok(())
+/// # }
+/// ```
+pub fn webhooks_of<A: Application>()
+-> BoxCloneSyncService<Request<Body>, Response<Body>, Infallible> {
+    let routes = routes(Arc::new(vec![HookedKind::of::<A>()]));
+    BoxCloneSyncService::new(service_fn(move |request: Request<Body>| {
+        let routes = routes.clone();
+        async move {
+            let response: Response<_> = routes.oneshot(request).await?;
+            let (head, body) = response.into_parts();
+            let body = to_bytes(body, LARGEST).await.unwrap_or_default();
+            Ok(Response::from_parts(head, Body::from(body.to_vec())))
+        }
+    }))
+}
 
 /// Serves the webhooks, until the returned future is dropped, or `ended`: while operators end their work, they need them
 /// for their writes. A while after `stopping` the API server is led to other replicas.

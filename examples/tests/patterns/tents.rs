@@ -1,10 +1,21 @@
 //! The three versions of tents: what is converted, what is kept, and what users change meanwhile.
 
-use okt::crd;
-use okt_examples::tents::v1::Tent;
-use okt_testing::versions;
+use std::convert::Infallible;
+use std::future::pending;
+
+use http::{Request, Response, StatusCode};
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::client::Body;
+use kube::core::GroupVersionKind;
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, ResourceExt};
+use okt::{Operator, crd, webhooks_of};
+use okt_examples::tents::v1::{Camp, Tent};
+use okt_examples::tents::v1alpha1;
+use okt_testing::{ApiServer, versions};
 use okt_wire::versions::KindVersions;
 use serde_json::{Value, json};
+use tower::service_fn;
 
 fn converted(object: &Value, to: &str) -> Value {
     let versions = KindVersions::of::<Tent>();
@@ -124,4 +135,82 @@ fn random_objects_of_every_version_are_the_same_when_they_come_back() {
         .ok()
         .and_then(|it| it.parse().ok());
     versions::check::<Tent>(objects.unwrap_or(50));
+}
+
+/// The Service that the definition names.
+const SERVICE: (&str, &str) = ("default", "tents-webhook");
+
+/// Returns a server with the definition of tents, and their operator.
+async fn camp() -> ApiServer {
+    let server = ApiServer::new();
+    server.set_service(SERVICE.0, SERVICE.1, webhooks_of::<Camp>());
+    let definition = crd::<Tent>().expect("a CRD");
+    let definitions = Api::all(server.client());
+    let params = PostParams::default();
+    let made = definitions.create(&params, &definition).await;
+    made.expect("it is created");
+    let operator = Operator::new(server.client_named("operator"), Camp).virtual_time();
+    tokio::spawn(async move { operator.run(pending()).await.expect("it runs") });
+    server
+}
+
+/// Returns the tents in their oldest version.
+fn oldest(client: Client) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("demo.okt.dev", "v1alpha1", "Tent");
+    Api::default_namespaced_with(client, &ApiResource::from_gvk(&kind))
+}
+
+async fn create_packed(tents: &Api<DynamicObject>) {
+    let mut tent = first();
+    let fields = tent.as_object_mut().expect("an object");
+    fields.remove("status");
+    let tent = serde_json::from_value(tent).expect("an object");
+    let made = tents.create(&PostParams::default(), &tent).await;
+    assert_eq!(
+        made.expect("it is created").data["spec"]["site"],
+        "river/12"
+    );
+}
+
+async fn until_stowed(server: &ApiServer) {
+    let tents: Api<Tent> = Api::default_namespaced(server.client());
+    let is_stowed = |tent: Option<&Tent>| {
+        let position = tent.and_then(|tent| tent.status.as_ref()?.lifecycle.as_ref());
+        position.is_some_and(|position| position.state.as_str() == "Stowed")
+    };
+    let stowed = await_condition(tents, "a", is_stowed).await;
+    stowed.expect("a watch");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_operator_acts_on_an_object_of_an_older_version_whose_users_see_only_that_version() {
+    let server = camp().await;
+    let tents = oldest(server.client());
+    create_packed(&tents).await;
+    until_stowed(&server).await;
+    let seen = tents.get("a").await.expect("it is there");
+    assert_eq!(seen.data["status"]["lifecycle"]["state"], "Packed");
+    assert_eq!(seen.data["spec"]["size"], 4);
+    let seen: v1alpha1::Tent = seen.try_parse().expect("a tent of the oldest version");
+    assert_eq!(seen.name_any(), "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_webhook_fails_the_operator_acts_and_only_users_of_another_version_wait() {
+    let server = camp().await;
+    let tents = oldest(server.client());
+    create_packed(&tents).await;
+    let failing = service_fn(|_: Request<Body>| async {
+        let mut response = Response::new(String::new());
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        Ok::<_, Infallible>(response)
+    });
+    server.set_service(SERVICE.0, SERVICE.1, failing);
+    until_stowed(&server).await;
+    let failed = tents.get("a").await.expect_err("nobody converts it");
+    let why = "conversion webhook for demo.okt.dev/v1, Kind=Tent failed: ";
+    assert!(failed.to_string().contains(why), "{failed}");
+    server.set_service(SERVICE.0, SERVICE.1, webhooks_of::<Camp>());
+    let seen = tents.get("a").await.expect("it is converted again");
+    assert_eq!(seen.data["status"]["lifecycle"]["state"], "Packed");
 }

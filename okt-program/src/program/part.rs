@@ -12,8 +12,6 @@ use futures::future::{LocalBoxFuture, OptionFuture};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, CustomResourceExt, Resource};
 use okt_core::Graph;
-#[cfg(feature = "webhooks")]
-use okt_runtime::Admission;
 use okt_runtime::{
     Application, IntoOperator, Operator, OperatorError, PassGraph, Requests, crd, crd_union,
 };
@@ -42,7 +40,7 @@ use crate::install::rules::rule_policy;
 use crate::install::webhooks::KindWebhooks;
 use crate::preview::{Preview, Record, preview};
 #[cfg(feature = "webhooks")]
-use crate::webhooks::{HookedKind, KindAdmission};
+use crate::webhooks::HookedKind;
 
 /// An operator or a subcommand that runs; an error is a message.
 pub(super) type Running = LocalBoxFuture<'static, Result<(), String>>;
@@ -196,12 +194,7 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
 
     #[cfg(feature = "webhooks")]
     fn hooked(&self) -> HookedKind {
-        let webhooks = self.webhooks();
-        HookedKind {
-            crd: webhooks.crd,
-            versions: webhooks.converts.then(KindVersions::of::<ResourceOf<O>>),
-            admission: KindAdmission::of(O::Application::admission(Admission::default())),
-        }
+        HookedKind::of::<O::Application>()
     }
 
     fn graphs(&self) -> Vec<&'static Graph<'static>> {

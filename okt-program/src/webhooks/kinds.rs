@@ -1,8 +1,10 @@
 //! About which kinds the API server asks, and what.
 
+use okt_runtime::{Admission, Application};
 use okt_wire::versions::KindVersions;
 
 use super::admission::KindAdmission;
+use crate::install::webhooks::KindWebhooks;
 
 /// A kind about whose objects the API server asks.
 pub(crate) struct HookedKind {
@@ -15,6 +17,16 @@ pub(crate) struct HookedKind {
 }
 
 impl HookedKind {
+    /// Returns the kind of an application.
+    pub(crate) fn of<A: Application>() -> Self {
+        let webhooks = KindWebhooks::of::<A>();
+        Self {
+            crd: webhooks.crd,
+            versions: webhooks.converts.then(KindVersions::of::<A::Resource>),
+            admission: KindAdmission::of(A::admission(Admission::default())),
+        }
+    }
+
     /// Returns whether the API server asks at all.
     pub(crate) fn is_asked(&self) -> bool {
         self.versions.is_some() || self.admission.is_some()

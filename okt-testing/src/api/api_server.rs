@@ -4,8 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use serde_json::json;
 
 use crate::api::endpoint::Endpoint;
@@ -298,23 +296,21 @@ impl ApiServer {
     /// # Example
     /// A webhook that refuses everything:
     /// ```
-    /// use bytes::Bytes;
     /// use http::{Request, Response};
-    /// use http_body_util::{BodyExt, Full};
     /// use k8s_openapi::api::{admissionregistration::v1::ValidatingWebhookConfiguration, core::v1::ConfigMap};
-    /// use kube::{Api, api::PostParams};
+    /// use kube::{Api, api::PostParams, client::Body};
     /// use serde_json::{Value, json};
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = okt_testing::ApiServer::new();
-    /// let refuse = tower::service_fn(|request: Request<Full<Bytes>>| async move {
-    ///     let body = request.into_body().collect().await?.to_bytes();
+    /// let refuse = tower::service_fn(|request: Request<Body>| async move {
+    ///     let body = request.into_body().collect_bytes().await?;
     ///     let review: Value = serde_json::from_slice(&body)?;
     ///     let uid = &review["request"]["uid"];
     ///     let response = json!({ "uid": uid, "allowed": false, "status": { "message": "not today" } });
     ///     let answer = json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response });
-    ///     Ok::<_, tower::BoxError>(Response::new(Full::from(answer.to_string())))
+    ///     Ok::<_, tower::BoxError>(Response::new(answer.to_string()))
     /// });
     /// server.set_service("default", "guard", refuse);
     ///
@@ -331,14 +327,15 @@ impl ApiServer {
     /// Api::all(server.client()).create(&PostParams::default(), &configuration).await?;
     ///
     /// let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
-    /// let refused = maps.create(&PostParams::default(), &ConfigMap::default()).await.unwrap_err();
+    /// let map = serde_json::from_value(json!({ "metadata": { "name": "settings" } }))?;
+    /// let refused = maps.create(&PostParams::default(), &map).await.unwrap_err();
     /// assert!(refused.to_string().contains("\"guard.example.com\" denied the request: not today"));
     /// # Ok(())
     /// # }
     /// ```
     pub fn set_service<S, B>(&self, namespace: &str, name: &str, service: S)
     where
-        S: tower::Service<http::Request<Full<Bytes>>, Response = http::Response<B>>,
+        S: tower::Service<http::Request<kube::client::Body>, Response = http::Response<B>>,
         S: Clone + Send + Sync + 'static,
         S::Error: Into<tower::BoxError> + Send,
         S::Future: Send,

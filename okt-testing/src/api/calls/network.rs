@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Full;
+use kube::client::Body;
 
 /// Sends a request, to another host and port than those of its address if some are given.
 ///
@@ -14,7 +14,7 @@ use http_body_util::Full;
 /// There is no answer: why, in the words of a Go client.
 #[cfg(feature = "tls")]
 pub(super) async fn send(
-    request: Request<Full<Bytes>>,
+    request: Request<Body>,
     to: Option<(&str, u16)>,
     authorities: &[u8],
     limit: Duration,
@@ -32,7 +32,7 @@ pub(super) async fn send(
 #[cfg(not(feature = "tls"))]
 #[expect(clippy::unused_async, reason = "the other one waits for an answer")]
 pub(super) async fn send(
-    _: Request<Full<Bytes>>,
+    _: Request<Body>,
     _: Option<(&str, u16)>,
     _: &[u8],
     _: Duration,
@@ -53,10 +53,11 @@ mod tls {
     use bytes::Bytes;
     use http::uri::Authority;
     use http::{Request, Response, Uri};
-    use http_body_util::{BodyExt, Full};
+    use http_body_util::BodyExt;
     use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
     use hyper_util::client::legacy::Client;
     use hyper_util::rt::TokioExecutor;
+    use kube::client::Body;
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, ServerName};
     use rustls::{CertificateError, ClientConfig, RootCertStore};
@@ -64,7 +65,7 @@ mod tls {
     use crate::api::calls::LATE;
 
     pub(super) fn send(
-        mut request: Request<Full<Bytes>>,
+        mut request: Request<Body>,
         to: Option<(String, u16)>,
         authorities: &[u8],
         limit: Duration,
@@ -81,7 +82,7 @@ mod tls {
             .with_server_name_resolver(FixedServerNameResolver::new(name))
             .enable_http1()
             .build();
-        let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
+        let client: Client<_, Body> = Client::builder(TokioExecutor::new()).build(connector);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

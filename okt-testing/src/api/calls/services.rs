@@ -11,7 +11,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
+use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -26,7 +27,7 @@ use crate::api::store::{Key, Store};
 const JSON: &str = "application/json";
 
 type Answered = BoxFuture<'static, Result<Response<Bytes>, BoxError>>;
-type Handler = Arc<dyn Fn(Request<Full<Bytes>>) -> Answered + Send + Sync>;
+type Handler = Arc<dyn Fn(Request<Body>) -> Answered + Send + Sync>;
 
 /// The Services that are answered without a socket, by namespace and name.
 #[derive(Default)]
@@ -46,7 +47,7 @@ impl Services {
     /// Sends the requests to a Service to this handler.
     pub(crate) fn set<S, B>(&self, namespace: &str, name: &str, service: S)
     where
-        S: Service<Request<Full<Bytes>>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
         S::Error: Into<BoxError> + Send,
         S::Future: Send,
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
@@ -117,7 +118,7 @@ impl Services {
     }
 }
 
-fn http_request(call: &WebhookCall, url: &str, uid: &str) -> Result<Request<Full<Bytes>>, String> {
+fn http_request(call: &WebhookCall, url: &str, uid: &str) -> Result<Request<Body>, String> {
     let mut request: Value = serde_json::from_str(&call.request).unwrap_or_default();
     request["uid"] = uid.into();
     let (api_version, kind) = &call.review;
@@ -128,7 +129,7 @@ fn http_request(call: &WebhookCall, url: &str, uid: &str) -> Result<Request<Full
         .header(HOST, host.unwrap_or_default())
         .header(ACCEPT, "application/json, */*")
         .header(CONTENT_TYPE, JSON)
-        .body(Full::from(review.to_string()))
+        .body(Body::from(review.to_string().into_bytes()))
         .map_err(|error| error.to_string())
 }
 
