@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use okt_syntax::source::{Cfg, FileModule, Mistake, Source};
+use okt_syntax::source::{Cfg, FileModule, Mistake, Source, is_version};
 use serde_json::Value;
 
 /// The crates to read.
@@ -31,6 +31,8 @@ pub(crate) struct File {
     /// The path, as it is printed.
     pub(crate) path: String,
     pub(crate) text: String,
+    /// The version of a kind whose module it is, or is in (e.g. `v1alpha1`).
+    pub(crate) version: Option<String>,
     /// The parsed text; none if it is not Rust.
     pub(crate) source: Option<Source>,
     /// Why it is not Rust, the modules without a file, and the mistakes of its graphs.
@@ -59,11 +61,11 @@ impl Crates {
         let cfg = self.cfg(package);
         let mut files = Vec::new();
         let mut seen = BTreeSet::new();
-        let mut queue: VecDeque<(PathBuf, PathBuf)> = roots
+        let mut queue: VecDeque<(PathBuf, PathBuf, Option<String>)> = roots
             .into_iter()
-            .map(|root| (root.clone(), folder(root)))
+            .map(|root| (root.clone(), folder(root), None))
             .collect();
-        while let Some((path, folder)) = queue.pop_front() {
+        while let Some((path, folder, version)) = queue.pop_front() {
             let known = path.canonicalize().unwrap_or_else(|_| path.clone());
             if !seen.insert(known) {
                 continue;
@@ -77,7 +79,10 @@ impl Crates {
             let source = parsed.map_err(|why| mistakes.push(*why)).ok();
             for module in source.iter().flat_map(Source::modules) {
                 match file_of(&path, &folder, module) {
-                    Some(found) => queue.push_back(found),
+                    Some((file, folder)) => {
+                        let own = module.path.iter().rev().find(|name| is_version(name));
+                        queue.push_back((file, folder, own.or(version.as_ref()).cloned()));
+                    }
                     None => mistakes.push(module.missing()),
                 }
             }
@@ -85,6 +90,7 @@ impl Crates {
             files.push(File {
                 path: path.display().to_string(),
                 text,
+                version,
                 source,
                 mistakes,
             });

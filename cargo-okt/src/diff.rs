@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use okt_syntax::lock::{compare_texts, declaration};
+use okt_syntax::lock::{LockedGraph, compare_texts};
 
 use crate::crates::Crates;
 use crate::output::print;
@@ -63,7 +63,12 @@ fn declared(root: &Path) -> Result<String, String> {
         if !file.mistakes.is_empty() {
             return Err(format!("{} has mistakes; see `cargo okt check`", file.path));
         }
-        text.extend(source.graphs(declaration));
+        source.with_graphs(|graphs| {
+            for (version, graph) in source.versions().iter().zip(graphs) {
+                let version = version.clone().or_else(|| file.version.clone());
+                text.push_str(&LockedGraph { version, graph }.declaration());
+            }
+        });
     }
     if text.is_empty() {
         return Err(format!("there is no graph in {}", root.display()));

@@ -79,7 +79,10 @@ mod tests {
     fn the_lock_file_of_the_template_has_its_graph() {
         let code = include_str!("../template/src/resource.rs");
         let source = Source::parse(code, &Cfg::new([])).expect("it is Rust");
-        let lock = source.with_graphs(|graphs| write("", graphs));
+        let lock = source.with_graphs(|graphs| {
+            let graphs: Vec<_> = graphs.iter().map(Into::into).collect();
+            write("", &graphs)
+        });
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("template/lifecycle.lock");
         expect_file![file].assert_eq(&lock);
     }

@@ -45,13 +45,15 @@ pub async fn shutdown_signal() {
 #[cfg(test)]
 mod tests {
     use okt::Lifecycle;
+    use okt_testing::lock;
 
     #[test]
     fn the_graphs_are_those_of_the_lock_file() {
-        let graphs = [
-            crate::notes_operator::NotesState::GRAPH,
-            crate::postgres::life::PostgresState::GRAPH,
-        ];
-        okt_testing::lock::check("lifecycle.lock", &graphs);
+        let mut graphs = lock::versions::<crate::tents::v1::Tent>();
+        graphs.extend([
+            crate::notes_operator::NotesState::GRAPH.into(),
+            crate::postgres::life::PostgresState::GRAPH.into(),
+        ]);
+        lock::check("lifecycle.lock", graphs);
     }
 }

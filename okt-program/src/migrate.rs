@@ -51,9 +51,11 @@ const NAMED: usize = 10;
 /// A kind whose objects are brought over.
 pub(crate) struct MigratedKind {
     /// The name of its definition.
-    pub(crate) crd: &'static str,
+    pub(crate) crd: String,
     /// The names of its versions, the newest first.
     pub(crate) versions: Vec<String>,
+    /// Whether its objects are requests: who serves them acts on the objects of another kind.
+    pub(crate) has_requests: bool,
 }
 
 /// Brings the objects of a kind to the version that its definition stores; returns what was done as a sentence.
@@ -62,7 +64,7 @@ pub(crate) struct MigratedKind {
 ///
 /// If the API server does not permit something, or an object cannot be written; a retry goes on.
 pub(crate) async fn migrate(client: &Client, kind: &MigratedKind) -> Result<String, String> {
-    let name = kind.crd;
+    let name = kind.crd.as_str();
     let mut crd = definition(client, name).await?;
     for _ in 0..PASSES {
         // What a server stores that does not know the definition yet, would not be in the list.
@@ -104,7 +106,7 @@ pub(crate) async fn migrate(client: &Client, kind: &MigratedKind) -> Result<Stri
 ///
 /// If there is no such version, or the API server does not permit it; a retry helps in the latter case.
 pub(crate) async fn go_back(client: &Client, kind: &MigratedKind, to: &str) -> Result<(), String> {
-    let name = kind.crd;
+    let name = kind.crd.as_str();
     let at = kind.versions.iter().position(|it| it == to);
     let at = at.ok_or_else(|| format!("{name} has no version {to}"))?;
     let is_newer = |it: &CustomResourceDefinitionVersion| kind.versions[..at].contains(&it.name);
@@ -115,6 +117,7 @@ pub(crate) async fn go_back(client: &Client, kind: &MigratedKind, to: &str) -> R
         ));
     }
     let was_served = crd.spec.versions.iter().any(|it| it.served && is_newer(it));
+    let waits = was_served && !kind.has_requests;
     let annotations = crd.metadata.annotations.get_or_insert_default();
     annotations.insert(HANDED_OVER_ANNOTATION.to_owned(), to.to_owned());
     for version in &mut crd.spec.versions {
@@ -122,7 +125,7 @@ pub(crate) async fn go_back(client: &Client, kind: &MigratedKind, to: &str) -> R
         version.served |= version.storage;
     }
     change(client, &crd).await?;
-    if was_served {
+    if waits {
         eprintln!(
             "{name}: replicas that act on a newer version have {} to end their work",
             seconds(HANDED_OVER)

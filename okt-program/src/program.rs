@@ -327,10 +327,8 @@ impl Operators {
         let client = Client::try_from(config);
         let client = client.map_err(|error| run::cannot_connect(&address, &error))?;
         let client = limit_requests(&limit_answers(client), per_second, 1);
-        let kinds = self.parts.iter().map(|part| MigratedKind {
-            crd: part.crd_name(),
-            versions: part.version_names(),
-        });
+        let kinds = self.parts.iter().map(|part| part.migrated());
+        let kinds = kinds.collect::<Result<Vec<_>, _>>()?.into_iter().flatten();
         let has = |kind: &MigratedKind| to.as_ref().is_none_or(|to| kind.versions.contains(to));
         let (kinds, others): (Vec<_>, Vec<_>) = kinds.partition(has);
         for kind in others {

@@ -21,10 +21,59 @@ const HEAD: &str = "\
 
 const ACCEPT: &str = "// accept ";
 
+/// A graph of the code, and the version of its kind to which it belongs, if the kind has several.
+#[derive(Clone, Debug)]
+pub struct LockedGraph<'g> {
+    /// The version (e.g. `v1alpha1`); none for a kind with one version.
+    pub version: Option<String>,
+    /// The graph.
+    pub graph: &'g Graph<'g>,
+}
+
+impl<'g> From<&'g Graph<'g>> for LockedGraph<'g> {
+    fn from(graph: &'g Graph<'g>) -> Self {
+        Self {
+            version: None,
+            graph,
+        }
+    }
+}
+
+impl<'g> From<&&'g Graph<'g>> for LockedGraph<'g> {
+    fn from(graph: &&'g Graph<'g>) -> Self {
+        Self::from(*graph)
+    }
+}
+
+impl LockedGraph<'_> {
+    /// Returns its name in differences (e.g. `v1alpha1::TentState`).
+    fn name(&self) -> String {
+        match &self.version {
+            Some(version) => format!("{version}::{}", self.graph.name),
+            None => self.graph.name.to_owned(),
+        }
+    }
+
+    /// Returns its declaration without docs, in a module if it belongs to a version.
+    pub fn declaration(&self) -> String {
+        let declared = declaration(self.graph);
+        match &self.version {
+            Some(version) => {
+                let lines = declared.lines().map(|line| match line {
+                    "" => "\n".to_owned(),
+                    line => format!("    {line}\n"),
+                });
+                format!("mod {version} {{\n{}}}\n", lines.collect::<String>())
+            }
+            None => declared,
+        }
+    }
+}
+
 /// A difference between the lock file and the code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// The name of the enum.
+    /// The name of the enum, after the version of its kind if the kind has several.
     pub graph: String,
     /// The change.
     pub change: Change,
@@ -57,32 +106,33 @@ impl Difference {
 ///
 /// let code = "#[lifecycle_graph] enum Life { #[entry] #[child(End)] Start, #[leaf] End }";
 /// let differences = Source::parse(code, &Cfg::new([]))?.graphs(|graph| {
-///     let lock = write("", &[graph]);
-///     compare(&lock.replace("End", "Over"), &[graph])
+///     let lock = write("", &[graph.into()]);
+///     compare(&lock.replace("End", "Over"), &[graph.into()])
 /// });
 /// let differences = differences.into_iter().next().expect("a graph")?;
 /// assert_eq!(differences[0].line(), "// accept Life: removed state `Over`: ");
 /// assert!(differences[0].is_refused());
 /// # Ok::<(), Box<okt_syntax::source::Mistake>>(())
 /// ```
-pub fn compare(lock: &str, graphs: &[&Graph<'_>]) -> Result<Vec<Difference>, Box<Mistake>> {
+pub fn compare(lock: &str, graphs: &[LockedGraph<'_>]) -> Result<Vec<Difference>, Box<Mistake>> {
     let source = Source::parse(lock, &Cfg::new([]))?;
     let mut mistakes = source.mistakes().iter();
     if let Some(unknown) = mistakes.find(|it| it.rule == Some(Rule::UnknownTarget)) {
         return Err(Box::new(unknown.clone()));
     }
-    let found = source.with_graphs(|locked| {
+    let found = with_locked(&source, |locked| {
         let mut found: Vec<(String, Change)> = Vec::new();
         for old in locked {
-            let name = || old.name.to_owned();
-            match graphs.iter().find(|graph| graph.name == old.name) {
-                Some(new) => found.extend(changes(old, new).into_iter().map(|it| (name(), it))),
-                None => found.push((name(), whole(ChangeKind::Removed))),
-            }
+            let name = old.name();
+            let all = match counterpart(old, graphs) {
+                Some(new) => changes(old.graph, new.graph),
+                None => vec![removed(old)],
+            };
+            found.extend(all.into_iter().map(|change| (name.clone(), change)));
         }
-        let is_new = |graph: &&&Graph<'_>| locked.iter().all(|old| old.name != graph.name);
-        let new = graphs.iter().filter(is_new);
-        found.extend(new.map(|graph| (graph.name.to_owned(), whole(ChangeKind::Added))));
+        let is_new = |name: &String| locked.iter().all(|old| old.name() != *name);
+        let new = graphs.iter().map(LockedGraph::name).filter(is_new);
+        found.extend(new.map(|name| (name, whole(ChangeKind::Added, None))));
         found
     });
     let accepted: Vec<&str> = accepted(lock).collect();
@@ -109,11 +159,13 @@ pub fn compare(lock: &str, graphs: &[&Graph<'_>]) -> Result<Vec<Difference>, Box
 ///
 /// As [`compare`].
 pub fn compare_texts(old: &str, new: &str) -> Result<Vec<Difference>, Box<Mistake>> {
-    Source::parse(new, &Cfg::new([]))?.with_graphs(|graphs| compare(old, graphs))
+    with_locked(&Source::parse(new, &Cfg::new([]))?, |graphs| {
+        compare(old, graphs)
+    })
 }
 
 /// Returns the text of the lock file of these graphs, with the accepted changes of an earlier one.
-pub fn write(earlier: &str, graphs: &[&Graph<'_>]) -> String {
+pub fn write(earlier: &str, graphs: &[LockedGraph<'_>]) -> String {
     let mut text = HEAD.to_owned();
     for line in accepted(earlier) {
         text.push_str(&format!("\n{line}"));
@@ -123,17 +175,56 @@ pub fn write(earlier: &str, graphs: &[&Graph<'_>]) -> String {
     }
     for graph in graphs {
         text.push('\n');
-        text.push_str(&declaration(graph));
+        text.push_str(&graph.declaration());
     }
     text
 }
 
-fn whole(kind: ChangeKind) -> Change {
+/// Calls a function with the graphs of a text.
+fn with_locked<T>(source: &Source, look: impl FnOnce(&[LockedGraph<'_>]) -> T) -> T {
+    source.with_graphs(|graphs| {
+        let versions = source.versions().iter().cloned();
+        let graphs = versions.zip(graphs);
+        let graphs: Vec<_> = graphs
+            .map(|(version, graph)| LockedGraph { version, graph })
+            .collect();
+        look(&graphs)
+    })
+}
+
+/// Returns the graph of the code that a graph of the lock file has become. One without a version, from before its kind had
+/// several, is that of the version which takes nothing from it.
+fn counterpart<'a, 'g>(
+    old: &LockedGraph<'_>,
+    graphs: &'a [LockedGraph<'g>],
+) -> Option<&'a LockedGraph<'g>> {
+    let mut same = graphs.iter().filter(|new| new.graph.name == old.graph.name);
+    let is_whole = |new: &&LockedGraph<'_>| {
+        let changes = changes(old.graph, new.graph);
+        changes.iter().all(|change| change.risk.is_none())
+    };
+    let named = same.clone().find(|new| new.version == old.version);
+    match old.version {
+        None if named.is_none() => same.find(is_whole),
+        _ => named,
+    }
+}
+
+fn removed(graph: &LockedGraph<'_>) -> Change {
+    let risk = match graph.version {
+        Some(_) => {
+            "an object that is stored in this version cannot be read, unless all are migrated"
+        }
+        None => "an object of its kind has no place in any graph",
+    };
+    whole(ChangeKind::Removed, Some(risk))
+}
+
+fn whole(kind: ChangeKind, risk: Option<&'static str>) -> Change {
     Change {
         kind,
         subject: "graph".to_owned(),
-        risk: (kind == ChangeKind::Removed)
-            .then_some("an object of its kind has no place in any graph"),
+        risk,
     }
 }
 
@@ -145,7 +236,7 @@ fn accepted(lock: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns a graph as it is declared, without docs.
-pub fn declaration(graph: &Graph<'_>) -> String {
+fn declaration(graph: &Graph<'_>) -> String {
     let options = match graph.kind {
         Kind::Pass => "(pass)",
         // The lock does not know the name of the spec, and nothing that reads it needs the name.

@@ -13,7 +13,7 @@ use proc_macro2::{LexError, Span, TokenStream};
 use syn::visit::Visit;
 
 pub use cfg::Cfg;
-pub use find::FileModule;
+pub use find::{FileModule, is_version};
 pub use mistake::Mistake;
 
 use crate::graph::with_graph;
@@ -30,6 +30,7 @@ pub struct Source {
     count: usize,
     /// The enums among the graphs.
     models: Vec<Model>,
+    versions: Vec<Option<String>>,
     mistakes: Vec<Mistake>,
 }
 
@@ -68,6 +69,7 @@ impl Source {
             modules: finder.modules,
             count: finder.count,
             models: finder.models,
+            versions: finder.versions,
             mistakes: finder.mistakes,
         })
     }
@@ -98,6 +100,12 @@ impl Source {
     /// Calls a function with all graphs of this file, also those with mistakes: a target that is no state is unknown.
     pub fn with_graphs<T>(&self, look: impl FnOnce(&[&Graph<'_>]) -> T) -> T {
         nest(&self.models, &[], look)
+    }
+
+    /// Returns the version of its kind to which each graph of [`with_graphs`](Self::with_graphs) belongs: the name of the
+    /// innermost module around it that is a version (e.g. `v1alpha1`).
+    pub fn versions(&self) -> &[Option<String>] {
+        &self.versions
     }
 }
 

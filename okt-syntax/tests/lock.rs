@@ -7,7 +7,7 @@ use std::path::Path;
 
 use expect_test::expect;
 use okt_core::Graph;
-use okt_syntax::lock::{Difference, compare, write};
+use okt_syntax::lock::{Difference, compare, compare_texts, write};
 use okt_syntax::source::{Cfg, Source};
 
 const LIFE: &str = r#"
@@ -51,13 +51,13 @@ fn with<T>(code: &str, look: impl FnMut(&Graph<'_>) -> T) -> T {
 }
 
 fn lock() -> String {
-    with(LIFE, |graph| write("", &[graph]))
+    with(LIFE, |graph| write("", &[graph.into()]))
 }
 
 /// Returns what differs between the lock file and changed code.
 fn differences(lock: &str, code: &str) -> Vec<Difference> {
     with(code, |graph| {
-        compare(lock, &[graph]).expect("it is readable")
+        compare(lock, &[graph.into()]).expect("it is readable")
     })
 }
 
@@ -119,7 +119,7 @@ fn a_visit_has_arguments_in_the_file_but_not_their_type() {
         "#[visit]",
         "#[visit(args = BTreeMap<String, u8>, result = u8)]\n    #[trigger(Failed, on_abort)]",
     );
-    let lock = with(&code, |graph| write("", &[graph]));
+    let lock = with(&code, |graph| write("", &[graph.into()]));
     let written = "    #[visit(args = _)]\n    #[trigger(Failed, on_abort)]\n";
     assert!(lock.contains(written), "{lock}");
     let others = code.replace("<String, u8>, result = u8", "<u8, u8>");
@@ -142,10 +142,10 @@ fn every_valid_graph_equals_its_lock() {
         let source = Source::parse(&text, &cfg).expect("a case is Rust");
         assert_eq!(source.mistakes(), [], "{}", path.display());
         let differences = source.graphs(|graph| {
-            let lock = write("", &[graph]);
+            let lock = write("", &[graph.into()]);
             let again = Source::parse(&lock, &cfg).expect("a lock file is Rust");
             assert_eq!(again.mistakes(), [], "{lock}");
-            compare(&lock, &[graph]).expect("it is readable")
+            compare(&lock, &[graph.into()]).expect("it is readable")
         });
         graphs += differences.len();
         assert_eq!(differences.concat(), [], "{}", path.display());
@@ -240,7 +240,7 @@ fn an_accepted_change_is_written_with_its_reason() {
     let difference = &differences(&accepted, &code)[0];
     assert_eq!(difference.accepted.as_deref(), Some("no release had it"));
     assert!(!difference.is_refused());
-    let written = with(&code, |graph| write(&accepted, &[graph]));
+    let written = with(&code, |graph| write(&accepted, &[graph.into()]));
     assert_eq!(differences(&written, &code), []);
     assert!(
         written.contains(
@@ -252,7 +252,9 @@ fn an_accepted_change_is_written_with_its_reason() {
 #[test]
 fn graphs_come_and_go() {
     let other = LIFE.replace("enum Life", "enum Other");
-    let both = with(LIFE, |life| with(&other, |other| write("", &[life, other])));
+    let both = with(LIFE, |life| {
+        with(&other, |other| write("", &[life.into(), other.into()]))
+    });
     assert_eq!(changes(&both, LIFE), "! removed graph\n");
     assert_eq!(changes("", LIFE), "added graph\n");
 }
@@ -260,12 +262,12 @@ fn graphs_come_and_go() {
 #[test]
 fn the_error_of_an_unreadable_file_has_its_place() {
     let wrong = with(LIFE, |graph| {
-        compare("enum {", &[graph]).expect_err("no Rust")
+        compare("enum {", &[graph.into()]).expect_err("no Rust")
     });
     assert_eq!(wrong.at, 5..5);
     let unknown = lock().replace("#[child(End)]", "#[child(Edn)]");
     let unknown = with(LIFE, |graph| {
-        compare(&unknown, &[graph]).expect_err("no state")
+        compare(&unknown, &[graph.into()]).expect_err("no state")
     });
     assert_eq!(
         unknown.message,
@@ -281,7 +283,7 @@ fn parts_of_a_spec_are_written_as_code_and_compared() {
             "#[trigger(Failed, after",
             "#[trigger(Stopping, on_change(r#type, disk.r#move, major()))]\n#[trigger(Failed, after",
         );
-    let lock = with(&code, |graph| write("", &[graph]));
+    let lock = with(&code, |graph| write("", &[graph.into()]));
     let parts = "on_change(r#type, disk.r#move, major())";
     assert!(lock.contains(parts), "{lock}");
     assert_eq!(changes(&lock, &code), "");
@@ -292,4 +294,48 @@ fn parts_of_a_spec_are_written_as_code_and_compared() {
     expect![[r"
         changed trigger `Running → Stopping`: on change of type, was on change of type, disk.move, major()
     "]].assert_eq(&changes(&lock, &fewer));
+}
+
+#[test]
+fn each_version_of_a_kind_is_compared_with_itself() {
+    let renamed = LIFE
+        .replace("#[child(Running)]\n    Start", "#[child(Awake)]\n    Start")
+        .replace("#[was(\"Up\")]", "#[was(\"Running\")]")
+        .replace("    Running,", "    Awake,")
+        .replace("Failed, after = \"30m\"", "Failed, after = \"20m\"")
+        .replace("#[child(Running)]\n    Loop", "#[child(Awake)]\n    Loop")
+        .replace("#[no_route(Running,", "#[no_route(Awake,");
+    // A text and not a file: as `cargo okt diff` has it.
+    let code =
+        |first: &str, second: &str| format!("mod v1alpha1 {{ {first} }} mod v1 {{ {second} }}");
+    let lines = |old: &str, new: &str| {
+        let differences = compare_texts(old, new).expect("they are readable");
+        let lines = differences.into_iter().map(|it| {
+            let refused = if it.is_refused() { "! " } else { "" };
+            format!("{refused}{}: {}\n", it.graph, it.change)
+        });
+        lines.collect::<String>()
+    };
+    let both = code(LIFE, &renamed);
+    assert_eq!(lines(&both, &both), "");
+    expect![[r"
+        v1::Life: changed trigger `Awake → Failed`: after 25m or on 3 errors, was after 20m or on 3 errors
+    "]]
+    .assert_eq(&lines(&both, &both.replace("20m", "25m")));
+    expect![[r"
+        ! v1alpha1::Life: removed graph
+    "]]
+    .assert_eq(&lines(&both, &format!("mod v1 {{ {renamed} }}")));
+    // From before there were versions.
+    expect![[r"
+        v1alpha1::Life: added graph
+        v1::Life: added graph
+    "]]
+    .assert_eq(&lines(LIFE, &both));
+    let gone = LIFE.replace("    #[was(\"Up\")]\n", "");
+    expect![[r"
+        ! Life: removed graph
+        v1alpha1::Life: added graph
+    "]]
+    .assert_eq(&lines(LIFE, &format!("mod v1alpha1 {{ {gone} }}")));
 }

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use okt_core::Graph;
+pub use okt_syntax::lock::LockedGraph;
 use okt_syntax::lock::{Difference, compare, write};
+use okt_wire::object::LifecycleObject;
+use okt_wire::versions::KindVersions;
 
 /// Compares the graphs of an operator with its lock file, which is committed.
 ///
@@ -25,15 +27,38 @@ use okt_syntax::lock::{Difference, compare, write};
 /// If the file differs from the graphs, cannot be read or cannot be written. The message lists the differences, and
 /// says what to do.
 #[track_caller]
-pub fn check(file: impl AsRef<Path>, graphs: &[&Graph<'_>]) {
+pub fn check<'g, G: Into<LockedGraph<'g>>>(
+    file: impl AsRef<Path>,
+    graphs: impl IntoIterator<Item = G>,
+) {
     let file = file.as_ref();
+    let graphs: Vec<_> = graphs.into_iter().map(Into::into).collect();
     let may_write = std::env::var("OKT_LOCK").is_ok_and(|it| it == "write");
-    if let Err(why) = checked(file, graphs, may_write) {
+    if let Err(why) = checked(file, &graphs, may_write) {
         panic!("{why}");
     }
 }
 
-fn checked(file: &Path, graphs: &[&Graph<'_>], may_write: bool) -> Result<(), String> {
+/// Returns the graphs of all versions of a kind: objects may be stored in each. A version that goes is refused like a state.
+///
+/// ```no_run
+/// # use okt_wire::object::LifecycleObject;
+/// # fn test<Tent: LifecycleObject>() {
+/// okt_testing::lock::check("lifecycle.lock", okt_testing::lock::versions::<Tent>());
+/// # }
+/// ```
+pub fn versions<K: LifecycleObject>() -> Vec<LockedGraph<'static>> {
+    let versions = KindVersions::of::<K>();
+    let all = versions.all().iter();
+    all.filter(|version| !version.graph.states.is_empty())
+        .map(|version| LockedGraph {
+            version: Some(version.name.clone()),
+            graph: version.graph,
+        })
+        .collect()
+}
+
+fn checked(file: &Path, graphs: &[LockedGraph<'_>], may_write: bool) -> Result<(), String> {
     let name = file.display();
     let text = match std::fs::read_to_string(file) {
         Ok(text) => Some(text),
@@ -129,10 +154,10 @@ mod tests {
             state("End", Mark::Leaf, &[]),
         ];
         let old = graph(&old_states);
-        let missing = checked(&file, &[&old], false).expect_err("no file");
+        let missing = checked(&file, &[(&old).into()], false).expect_err("no file");
         assert!(missing.contains("OKT_LOCK=write cargo test"), "{missing}");
-        assert_eq!(checked(&file, &[&old], true), Ok(()));
-        assert_eq!(checked(&file, &[&old], false), Ok(()));
+        assert_eq!(checked(&file, &[(&old).into()], true), Ok(()));
+        assert_eq!(checked(&file, &[(&old).into()], false), Ok(()));
 
         let new_states = [
             state("Start", Mark::Entry, &[StateId(2)]),
@@ -140,16 +165,16 @@ mod tests {
             state("Middle", Mark::NoTransit, &[StateId(1)]),
         ];
         let new = graph(&new_states);
-        let differs = checked(&file, &[&new], false).expect_err("it differs");
+        let differs = checked(&file, &[(&new).into()], false).expect_err("it differs");
         assert!(
             differs.contains("  Life: added state `Middle`\n"),
             "{differs}"
         );
-        assert_eq!(checked(&file, &[&new], true), Ok(()));
+        assert_eq!(checked(&file, &[(&new).into()], true), Ok(()));
 
         // Back again: a state is gone, which not even writing accepts.
         for may_write in [false, true] {
-            let refused = checked(&file, &[&old], may_write).expect_err("refused");
+            let refused = checked(&file, &[(&old).into()], may_write).expect_err("refused");
             assert!(
                 refused.contains("  Life: removed state `Middle`\n"),
                 "{refused}"
@@ -159,15 +184,15 @@ mod tests {
         let line = "// accept Life: removed state `Middle`: no release had it";
         let text = std::fs::read_to_string(&file).expect("it is there");
         std::fs::write(&file, format!("{text}{line}\n")).expect("it is written");
-        let differs = checked(&file, &[&old], false).expect_err("it differs");
+        let differs = checked(&file, &[(&old).into()], false).expect_err("it differs");
         assert!(differs.contains("OKT_LOCK=write"), "{differs}");
-        assert_eq!(checked(&file, &[&old], true), Ok(()));
-        assert_eq!(checked(&file, &[&old], false), Ok(()));
+        assert_eq!(checked(&file, &[(&old).into()], true), Ok(()));
+        assert_eq!(checked(&file, &[(&old).into()], false), Ok(()));
         let text = std::fs::read_to_string(&file).expect("it is there");
         assert!(text.contains(line), "{text}");
 
         std::fs::write(&file, "enum {").expect("it is written");
-        let unreadable = checked(&file, &[&old], true).expect_err("no Rust");
+        let unreadable = checked(&file, &[(&old).into()], true).expect_err("no Rust");
         assert!(unreadable.contains("cannot be read"), "{unreadable}");
     }
 }

@@ -18,6 +18,14 @@ pub struct KindVersion {
     pub graph: &'static Graph<'static>,
 }
 
+impl KindVersion {
+    /// Returns whether requests may use the version.
+    pub fn is_served(&self) -> bool {
+        let versions = (self.definition)().spec.versions;
+        versions.iter().any(|version| version.served)
+    }
+}
+
 /// The version before another one, as `#[lifecycle(previous = v1alpha1::Shop)]` names it.
 pub struct PreviousVersion {
     pub(crate) version: KindVersion,

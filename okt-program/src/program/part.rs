@@ -10,7 +10,7 @@ use clap::ArgMatches;
 use futures::FutureExt;
 use futures::future::{LocalBoxFuture, OptionFuture};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Client, CustomResourceExt, Resource};
+use kube::{Client, CustomResourceExt, Resource, ResourceExt};
 use okt_core::Graph;
 use okt_runtime::{
     Application, IntoOperator, Operator, OperatorError, PassGraph, Requests, crd, crd_union,
@@ -38,6 +38,7 @@ use crate::install::policy::{approval_policy, status_policy, verb_policy};
 use crate::install::rbac::{Rbac, rbac, verb_roles};
 use crate::install::rules::rule_policy;
 use crate::install::webhooks::KindWebhooks;
+use crate::migrate::MigratedKind;
 use crate::preview::{Preview, Record, preview};
 #[cfg(feature = "webhooks")]
 use crate::webhooks::HookedKind;
@@ -76,8 +77,8 @@ pub(super) trait ProgramPart {
     /// Returns what the API server asks about objects.
     fn webhooks(&self) -> KindWebhooks;
 
-    /// Returns the names of the versions of the kind, the newest first.
-    fn version_names(&self) -> Vec<String>;
+    /// Returns the kinds whose objects `migrate` brings over: that of the operator, and those of its requests.
+    fn migrated(&self) -> Result<Vec<MigratedKind>, String>;
 
     /// Returns what answers it.
     #[cfg(feature = "webhooks")]
@@ -187,9 +188,14 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
         KindWebhooks::of::<O::Application>()
     }
 
-    fn version_names(&self) -> Vec<String> {
-        let versions = KindVersions::of::<ResourceOf<O>>();
-        versions.all().iter().map(|it| it.name.clone()).collect()
+    fn migrated(&self) -> Result<Vec<MigratedKind>, String> {
+        let kinds = self.definitions(None)?.into_iter().enumerate();
+        let kinds = kinds.map(|(index, crd)| MigratedKind {
+            crd: crd.name_any(),
+            versions: crd.spec.versions.into_iter().map(|it| it.name).collect(),
+            has_requests: index > 0,
+        });
+        Ok(kinds.collect())
     }
 
     #[cfg(feature = "webhooks")]

@@ -13,6 +13,7 @@ use okt_wire::limits::ID_LIMIT;
 use okt_wire::object::LifecycleObject;
 use okt_wire::request::{Request, RequestObject, ResultOf, ScheduleObject, plural};
 use okt_wire::schema::conditions;
+use okt_wire::versions::KindVersions;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
@@ -169,7 +170,8 @@ fn spec<A: Request>() -> Value {
     })
 }
 
-/// Returns the CRD of a kind beside that of the objects that serve requests.
+/// Returns the CRD of a kind beside that of the objects that serve requests, in the same versions. They differ in nothing, so
+/// nobody converts them.
 fn definition<A: Request>(
     kind: &str,
     annotations: &Value,
@@ -183,6 +185,18 @@ fn definition<A: Request>(
     if let Some(rules) = rules {
         schema["x-kubernetes-validations"] = rules;
     }
+    let versions = KindVersions::of::<A::Target>();
+    let versions = versions.all().iter().enumerate().map(|(index, version)| {
+        json!({
+            "name": version.name,
+            "served": version.is_served(),
+            // The newest is the first.
+            "storage": index == 0,
+            "subresources": { "status": {} },
+            "additionalPrinterColumns": columns,
+            "schema": { "openAPIV3Schema": schema },
+        })
+    });
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -191,14 +205,7 @@ fn definition<A: Request>(
             "group": group,
             "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase() },
             "scope": if is_namespaced { "Namespaced" } else { "Cluster" },
-            "versions": [{
-                "name": RequestObject::<A>::version(&()),
-                "served": true,
-                "storage": true,
-                "subresources": { "status": {} },
-                "additionalPrinterColumns": columns,
-                "schema": { "openAPIV3Schema": schema },
-            }],
+            "versions": versions.collect::<Value>(),
         },
     });
     let no_schema = |error: serde_json::Error| CrdError::NoSchema {

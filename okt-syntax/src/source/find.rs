@@ -46,6 +46,8 @@ pub(super) struct Finder<'c> {
     pub(super) count: usize,
     /// The enums among these items.
     pub(super) models: Vec<Model>,
+    /// The versions of a kind to which these enums belong.
+    pub(super) versions: Vec<Option<String>>,
     pub(super) mistakes: Vec<Mistake>,
 }
 
@@ -57,6 +59,7 @@ impl<'c> Finder<'c> {
             modules: Vec::new(),
             count: 0,
             models: Vec::new(),
+            versions: Vec::new(),
             mistakes: Vec::new(),
         }
     }
@@ -72,6 +75,9 @@ impl<'c> Finder<'c> {
             let unknown = unknown_states(&model, head(&input));
             model.is_wrong = !(report.is_clean() && unknown.is_empty());
             self.mistakes.extend(unknown);
+            let mut around = self.around.iter().rev();
+            let version = around.find(|module| is_version(module));
+            self.versions.push(version.cloned());
             self.models.push(model);
         }
         self.mistakes.extend(located(report));
@@ -102,6 +108,17 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         visit::visit_item_mod(self, module);
         self.around.pop();
     }
+}
+
+/// Returns whether a module has the name of a version of a kind (e.g. `v1` or `v2beta1`).
+pub fn is_version(module: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(rest) = module.strip_prefix('v') else {
+        return false;
+    };
+    let parts = ["alpha", "beta"].into_iter();
+    let mut parts = parts.filter_map(|stage| rest.split_once(stage));
+    digits(rest) || parts.any(|(major, minor)| digits(major) && digits(minor))
 }
 
 /// Returns the item below the attribute at this index as the derive sees it; none if it can have no derive.

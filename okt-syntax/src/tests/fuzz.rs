@@ -69,7 +69,8 @@ fn from_source(item: &str) {
                 mistake.render(&text, "src/main.rs", false);
             }
             source.with_graphs(|graphs| {
-                let _ = compare(&write("", graphs), graphs);
+                let graphs: Vec<_> = graphs.iter().map(Into::into).collect();
+                let _ = compare(&write("", &graphs), &graphs);
             });
         }
         Err(mistake) => {

@@ -63,4 +63,5 @@ mod transitions;
 mod typed_requests;
 mod union;
 mod upgrades;
+mod versioned_requests;
 mod waiting;
