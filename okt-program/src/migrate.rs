@@ -79,7 +79,10 @@ pub(crate) async fn migrate(client: &Client, kind: &MigratedKind) -> Result<Stri
         }
         let by_server = crd.outdated.is_empty() || server::migrate(client, &crd).await?;
         let is_left = |it: &StoredObject| !by_server || crd.has_left_over(it);
-        write_all(client, &crd, objects.into_iter().filter(is_left).collect()).await?;
+        let left: Vec<_> = objects.into_iter().filter(is_left).collect();
+        if !left.is_empty() {
+            write_all(client, &crd, left).await?;
+        }
         let now = definition(client, name).await?;
         if now.generation == crd.generation && now.trim(client).await? {
             let before = match &*crd.outdated {

@@ -1,5 +1,6 @@
 // Command kubernetes is what tests of operators need of a cluster, in one program: the API server
-// with its database, the controllers that collect garbage and empty namespaces, and kubectl.
+// with its database, the controllers that collect garbage, empty namespaces and migrate stored
+// objects, and kubectl.
 //
 // Nothing in it imitates: all parts are those of the Kubernetes release that go.mod names.
 package main
@@ -15,7 +16,8 @@ const usage = `usage:
                                         the kubeconfig, and is removed at the end. In the DIR of a
                                         server that was killed: that server again, with its data
   kubernetes controllers --kubeconfig FILE
-                                        garbage collection and the deletion of namespaces
+                                        garbage collection, the deletion of namespaces, and the
+                                        migration of stored objects, if the server has that gate
   kubernetes kubectl ARGUMENTS...       kubectl
 
 server and controllers end when their standard input is closed, and on SIGINT and SIGTERM.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -128,7 +129,7 @@ func complete(dir, etcd, token, gates string, listener net.Listener) (options.Co
 	for _, set := range opts.Flags().FlagSets {
 		flags.AddFlagSet(set)
 	}
-	err := flags.Parse([]string{
+	arguments := []string{
 		"--feature-gates=" + gates,
 		"--etcd-servers=" + etcd,
 		// History is dropped after one to two of these, so that long runs stay small.
@@ -147,8 +148,12 @@ func complete(dir, etcd, token, gates string, listener net.Listener) (options.Co
 		"--disable-admission-plugins=ServiceAccount",
 		"--max-requests-inflight=4000",
 		"--max-mutating-requests-inflight=2000",
-	})
-	if err != nil {
+	}
+	if strings.Contains(gates, "StorageVersionMigrator=true") {
+		// The gate alone serves nothing.
+		arguments = append(arguments, "--runtime-config=storagemigration.k8s.io/v1beta1=true")
+	}
+	if err := flags.Parse(arguments); err != nil {
 		return options.CompletedOptions{}, err
 	}
 	opts.SecureServing.Listener = listener

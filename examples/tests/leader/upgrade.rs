@@ -12,7 +12,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, CustomResourceExt, ResourceExt};
 use okt_examples::tents::{v1, v1alpha1, v1beta1};
-use okt_testing::Kubernetes;
+use okt_testing::{FeatureGate, Kubernetes};
 use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::copy_bidirectional;
@@ -145,13 +145,18 @@ impl Camp {
 
     /// Brings all objects over, and returns what was done.
     async fn migrate(&self, options: &[&str]) -> String {
+        self.migrate_and_say(options).await.0
+    }
+
+    /// Brings all objects over, and returns what was done, and what was said meanwhile.
+    async fn migrate_and_say(&self, options: &[&str]) -> (String, String) {
         let migrated = self.last(&[&["migrate"], options].concat()).await;
         assert!(migrated.status.success(), "{migrated:?}");
         let said = String::from_utf8_lossy(&migrated.stdout);
         let said = said.strip_prefix("tents.demo.okt.dev: ");
-        said.expect("the name of the definition")
-            .trim_end()
-            .to_owned()
+        let done = said.expect("the name of the definition").trim_end();
+        let meanwhile = String::from_utf8_lossy(&migrated.stderr);
+        (done.to_owned(), meanwhile.into_owned())
     }
 
     /// Replaces the definition: an apply would not remove what the webhook has written.
@@ -471,6 +476,45 @@ async fn a_kind_goes_from_v1alpha1_to_v1_replica_by_replica_and_once_back() {
         camp.users.count,
         camp.users.laps.lock().await
     );
+    camp.kubernetes.stop().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
+async fn kubernetes_itself_brings_all_objects_over_where_it_can() {
+    let _stage = STAGE.lock().await;
+    let options = Kubernetes::options().feature_gate(FeatureGate::StorageVersionMigrator, true);
+    let Some(kubernetes) = options.start_or_skip("migration").await.expect("a server") else {
+        return;
+    };
+    show_logs();
+    let client = kubernetes.client();
+    let crd = okt::crd::<v1alpha1::Tent>().expect("a CRD");
+    apply(&client, &crd).await;
+    let users = Users::arrive(client.clone(), 10).await;
+    let mut camp = Camp {
+        service: Service::open().await,
+        replicas: BTreeMap::new(),
+        ended: Vec::new(),
+        kubernetes,
+        users,
+    };
+    camp.replace("a", Release::Last).await;
+    camp.apply_union().await;
+    camp.acts("a").await;
+    camp.users.see_all("Standing").await;
+    let crd = okt::crd::<v1::Tent>().expect("a CRD");
+    apply(&client, &converted_at(camp.service.port, crd)).await;
+    let before = positions(&client).await;
+    let (done, meanwhile) = camp.migrate_and_say(&[]).await;
+    assert_eq!(done, "all objects are stored as v1, none as v1alpha1");
+    for own in ["does not bring", "are written as"] {
+        assert!(!meanwhile.contains(own), "{meanwhile}");
+    }
+    let stored = camp.definition().await.status;
+    let stored = stored.and_then(|it| it.stored_versions);
+    assert_eq!(stored, Some(vec!["v1".to_owned()]));
+    assert_eq!(positions(&client).await, before);
     camp.kubernetes.stop().await;
 }
 

@@ -68,6 +68,10 @@ pub enum FeatureGate {
     /// # }
     /// ```
     ShardedListAndWatch,
+    /// The kind `StorageVersionMigration`, which brings the stored objects of a kind to its present version (KEP-4192;
+    /// beta in Kubernetes 1.36). A real server serves `storagemigration.k8s.io/v1beta1` with it, and its controllers
+    /// run; this API does not have the kind.
+    StorageVersionMigrator,
 }
 
 impl FeatureGate {
@@ -75,6 +79,7 @@ impl FeatureGate {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ShardedListAndWatch => "ShardedListAndWatch",
+            Self::StorageVersionMigrator => "StorageVersionMigrator",
         }
     }
 }
