@@ -66,66 +66,86 @@ pub(crate) struct Deleted {
     pub(crate) waits: bool,
 }
 
-/// Checks that an object may be deleted, and returns it.
+/// A deletion that nothing can prevent any more.
+pub(crate) struct AllowedDeletion {
+    /// The object in the version of the request.
+    object: Value,
+    /// The time of the request.
+    now: String,
+    /// How the object is shown if it stays, marked.
+    marked: Foreseen,
+}
+
+/// Checks that an object may be deleted.
 ///
 /// # Errors
 /// There is no such object, it is not the one that is meant, or a webhook refuses its deletion or is yet to be called.
-pub(crate) fn check(
+pub(crate) fn allow(
     store: &Store,
     admission: &Admission,
     kind: &Arc<ServedKind>,
     key: &Key,
     deletion: &Deletion,
-) -> Result<Value, Refusal> {
-    let Some(stored) = current(admission.calls(), store, kind, key)? else {
+) -> Result<AllowedDeletion, Refusal> {
+    let calls = admission.calls();
+    let Some(shown) = current(calls, store, kind, key)? else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
-    let old = stored.read();
-    deletion.check(kind, &old)?;
-    admission.check_deletion(&old)?;
-    Ok(old)
+    let object = shown.read();
+    deletion.check(kind, &object)?;
+    admission.check_deletion(&object)?;
+    let now = calls.once("now", || store.clock.text());
+    // Where a webhook converts, an object is marked in the version in which it is stored.
+    let marked = kind.conversion.as_ref().and_then(|_| {
+        let stored = convert::stored_form(store, kind, &object);
+        mark(kind, &stored, deletion.propagation, &now)
+    });
+    let marked = Foreseen::of(calls, kind, marked.as_ref().unwrap_or(&object))?;
+    calls.check_made()?;
+    Ok(AllowedDeletion {
+        object,
+        now,
+        marked,
+    })
 }
 
 /// Deletes an object, or marks it as deleting if it has finalizers.
 pub(crate) fn delete(
     store: &mut Store,
-    admission: &Admission,
     kind: &Arc<ServedKind>,
-    key: &Key,
+    allowed: AllowedDeletion,
     deletion: &Deletion,
-) -> Result<Deleted, Refusal> {
-    let calls = admission.calls();
-    let old = check(store, admission, kind, key, deletion)?;
+) -> Deleted {
+    let AllowedDeletion {
+        object: old,
+        now,
+        marked: foreseen,
+    } = allowed;
     let is_shown = ["serviceaccounts", "persistentvolumeclaims", "services"]
         .iter()
         .any(|plural| kind.is("", plural));
     if deletion.dry_run {
-        let marked = mark(kind, &old, deletion.propagation, &store.clock.text());
-        return Ok(Deleted {
+        let marked = mark(kind, &old, deletion.propagation, &now);
+        return Deleted {
             waits: marked.is_some(),
             answer: match marked {
                 Some(marked) => marked,
                 None if is_shown => old,
                 None => success(kind, &old),
             },
-        });
+        };
     }
-    // Where a webhook converts, an object is marked in the version in which it is stored.
-    let stored = convert::stored_form(store, kind, &old);
-    let marked = mark(kind, &stored, deletion.propagation, &store.clock.text());
-    let foreseen = Foreseen::of(calls, kind, marked.as_ref().unwrap_or(&old))?;
-    calls.check_made()?;
-    let mut cascade = Cascade::default();
+    let mut cascade = Cascade::at(now);
     let left = cascade.remove(store, kind, &old, deletion.propagation);
     cascade.run(store);
-    Ok(Deleted {
+    Deleted {
         waits: matches!(left, Left::Marked(_)),
         answer: match left {
             Left::Marked(left) => foreseen.show(kind, &left).read(),
             Left::Nothing(last) if is_shown => last.read(),
             Left::Nothing(_) => success(kind, &old),
         },
-    })
+    }
 }
 
 fn success(kind: &ServedKind, object: &Value) -> Value {
@@ -148,7 +168,7 @@ fn success(kind: &ServedKind, object: &Value) -> Value {
 
 /// Runs the consequences of the removal of an object.
 pub(crate) fn after_removal(store: &mut Store, kind: &Arc<ServedKind>, last: &StoredObject) {
-    let mut cascade = Cascade::default();
+    let mut cascade = Cascade::at(store.clock.text());
     cascade.after_removal(store, kind, last);
     cascade.run(store);
 }
@@ -161,7 +181,7 @@ pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &Store
         && !object.is_deleting()
         && let Some(kind) = store.kind(id).cloned()
     {
-        let mut cascade = Cascade::default();
+        let mut cascade = Cascade::at(store.clock.text());
         cascade.remove(store, &kind, &object.read(), None);
         cascade.run(store);
     }

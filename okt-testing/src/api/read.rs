@@ -319,7 +319,7 @@ fn next_page(query: &Query) -> Result<Option<(u64, Key)>, Refusal> {
 }
 
 /// Builds the list as text from items that are texts already.
-fn whole_list(head: &Value, items: impl Iterator<Item = Bytes>) -> Bytes {
+pub(crate) fn whole_list(head: &Value, items: impl Iterator<Item = Bytes>) -> Bytes {
     let head = head.to_string();
     let mut text = Vec::from(head.strip_suffix('}').unwrap_or(&head));
     text.extend_from_slice(b",\"items\":[");
@@ -334,7 +334,7 @@ fn whole_list(head: &Value, items: impl Iterator<Item = Bytes>) -> Bytes {
 }
 
 /// Returns an object within a list; objects of built-in kinds have no `apiVersion` and `kind` there.
-fn item(kind: &ServedKind, object: &StoredObject) -> Bytes {
+pub(crate) fn item(kind: &ServedKind, object: &StoredObject) -> Bytes {
     if !kind.is_built_in() {
         return object.json().clone();
     }

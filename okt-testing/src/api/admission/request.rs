@@ -102,9 +102,14 @@ impl AdmissionRequest {
             "dryRun": self.options.dry_run,
             "options": options,
         });
+        let namespace = if kind.is("", "namespaces") {
+            &self.key.name
+        } else {
+            &self.key.namespace
+        };
         for (key, value) in [
             ("name", self.key.name.as_str()),
-            ("namespace", &self.key.namespace),
+            ("namespace", namespace),
             ("subResource", self.options.subresource),
             ("requestSubResource", self.options.subresource),
         ] {

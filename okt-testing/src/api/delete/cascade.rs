@@ -24,8 +24,9 @@ pub(super) enum Left {
 }
 
 /// The steps that remain after a deletion.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Cascade {
+    now: String,
     /// The steps as a stack, so that the consequences of a step run before the next step.
     steps: Vec<CascadeStep>,
     /// The objects whose deletion is under way; they are checked again after all their dependents were deleted.
@@ -73,6 +74,15 @@ impl Duty {
 }
 
 impl Cascade {
+    /// Returns the steps of a deletion at this time: none yet.
+    pub(super) fn at(now: String) -> Self {
+        Self {
+            now,
+            steps: Vec::new(),
+            under_way: BTreeSet::new(),
+        }
+    }
+
     /// Runs all remaining steps.
     pub(super) fn run(mut self, store: &mut Store) {
         while let Some(step) = self.steps.pop() {
@@ -105,7 +115,7 @@ impl Cascade {
         } else {
             old
         };
-        let Some(marked) = mark(kind, old, propagation, &store.clock.text()) else {
+        let Some(marked) = mark(kind, old, propagation, &self.now) else {
             let mut stored = convert::stored_form(store, kind, old);
             let last = store.remove(&id, &mut stored);
             self.after_removal(store, kind, &last);

@@ -11,11 +11,14 @@ use crate::api::calls::WebhookCalls;
 use crate::api::convert;
 use crate::api::delete::{self, Deletion, Propagation};
 use crate::api::kind::ServedKind;
-use crate::api::object::{self, json_type, text};
+use crate::api::object::{json_type, text};
 use crate::api::options::DeleteOptions;
+use crate::api::read;
 use crate::api::record::RequestRecord;
 use crate::api::refusal::Refusal;
+use crate::api::selector::Selector;
 use crate::api::store::{Key, Store};
+use crate::api::stored::StoredObject;
 use crate::api::write::Subresource;
 
 pub(super) fn of_object(
@@ -29,7 +32,8 @@ pub(super) fn of_object(
     let (deletion, orphans) = asked(call)?;
     record.dry_run = deletion.dry_run;
     let admission = admission(store, calls, (call, record), kind, key);
-    let deleted = delete::delete(store, &admission, kind, key, &deletion)?;
+    let allowed = delete::allow(store, &admission, kind, key, &deletion)?;
+    let deleted = delete::delete(store, kind, allowed, &deletion);
     // Only a client that uses `orphanDependents` gets this code.
     let mut answer = ApiAnswer::ok(deleted.answer);
     // The deletion is accepted, but not completed.
@@ -63,40 +67,27 @@ pub(super) fn of_collection(
     let selector = call.selector(kind)?;
     let (deletion, _) = asked(call)?;
     record.dry_run = deletion.dry_run;
-    let id = convert::stored_id(kind);
+    let admission = |store: &Store, key: &Key| admission(store, calls, (call, record), kind, key);
     let mut items = Vec::new();
-    let keys: Vec<_> = store
-        .list(&id, namespace)
-        .map(|(key, _)| key.clone())
-        .collect();
-    // All are converted and asked about before the first one is deleted, which cannot be done anew.
-    let mut first = Ok(());
-    let mut selected = Vec::new();
-    for key in keys {
-        match convert::current(calls, store, kind, &key) {
-            Ok(Some(object)) if selector.selects(&key, &object) => {
-                let admission = admission(store, calls, (call, record), kind, &key);
-                let checked = delete::check(store, &admission, kind, &key, &deletion);
-                first = first.and(checked.map(drop));
-                selected.push((key, object, admission));
-            }
-            Ok(_) => {}
-            Err(refusal) => first = first.and(Err(refusal)),
-        }
+    for (key, object) in selected(store, calls, kind, namespace, &selector)? {
+        items.push((admission(store, &key), key, object));
     }
-    first?;
-    for (key, object, admission) in selected {
-        // It may have gone with one that was deleted before it.
-        let deleted = delete::delete(store, &admission, kind, &key, &deletion);
-        if deleted.is_ok() {
-            let mut item = object.read();
-            if kind.is_built_in() {
-                let fields = object::fields(&mut item);
-                fields.remove("apiVersion");
-                fields.remove("kind");
-            }
-            items.push(item);
+    // Webhooks are asked about all before the first one is deleted, which cannot be done anew.
+    let mut checked = Ok(());
+    for (admission, key, _) in &items {
+        let allowed = delete::allow(store, admission, kind, key, &deletion);
+        checked = checked.and(allowed.map(drop));
+    }
+    checked?;
+    let mut deleted = Vec::new();
+    for (admission, key, object) in items {
+        match delete::allow(store, &admission, kind, &key, &deletion) {
+            Ok(allowed) => drop(delete::delete(store, kind, allowed, &deletion)),
+            // It has gone with one that was deleted before it.
+            Err(gone) if gone.code == 404 => continue,
+            Err(refusal) => return Err(refusal),
         }
+        deleted.push(read::item(kind, &object));
     }
     let mut metadata = json!({ "resourceVersion": store.version().to_string() });
     if !kind.is_built_in() {
@@ -104,12 +95,38 @@ pub(super) fn of_collection(
     } else if let Some(shards) = selector.shards() {
         metadata["shardInfo"] = json!({ "selector": shards.to_string() });
     }
-    Ok(ApiAnswer::ok(json!({
+    let head = json!({
         "kind": kind.list_kind,
         "apiVersion": kind.api_version(),
         "metadata": metadata,
-        "items": items,
-    })))
+    });
+    Ok(ApiAnswer::json(read::whole_list(
+        &head,
+        deleted.into_iter(),
+    )))
+}
+
+/// Returns the objects that a selector selects, in the version of the request.
+fn selected(
+    store: &Store,
+    calls: &WebhookCalls,
+    kind: &Arc<ServedKind>,
+    namespace: Option<&str>,
+    selector: &Selector,
+) -> Result<Vec<(Key, Arc<StoredObject>)>, Refusal> {
+    let id = convert::stored_id(kind);
+    let all = store.list(&id, namespace);
+    let shown = all.map(|(key, stored)| Ok((key, convert::present(calls, kind, stored)?)));
+    // Each one is asked for before the first failure is returned.
+    let shown: Vec<Result<_, Refusal>> = shown.collect();
+    let mut selected = Vec::new();
+    for shown in shown {
+        let (key, object) = shown?;
+        if selector.selects(key, &object) {
+            selected.push((key.clone(), object));
+        }
+    }
+    Ok(selected)
 }
 
 /// Returns the requested deletion and the deprecated `orphanDependents`.
