@@ -222,10 +222,10 @@ fn empty(service: &WebhookService) -> Secret {
 }
 
 /// Returns the names for which the certificate is.
-fn names(service: &WebhookService) -> [String; 2] {
+fn names(service: &WebhookService) -> [String; 3] {
     let in_cluster = format!("{}.{}.svc", service.name, service.namespace);
-    // The second one is for a program beside the API server, outside of the cluster.
-    [in_cluster, "localhost".to_owned()]
+    // The others are for a program beside the API server, outside of the cluster.
+    [in_cluster, "localhost".to_owned(), "127.0.0.1".to_owned()]
 }
 
 fn after(now: Timestamp, time: Duration) -> Timestamp {
