@@ -289,16 +289,19 @@ async fn the_request_that_runs_and_those_that_wait_are_shown() {
     for name in ["a", "b"] {
         world.request(name).await;
     }
-    world.prints_as(&words("why orders"), expect![[r"
+    world
+        .prints_as(
+            &words("why orders"),
+            expect![[r"
         Database default/orders is in Failed, for 9d, and is to be in Running.
         The route: Failed → Running
 
         InProgress: on its way
 
         The request restore/a waits: the operator has not seen it yet.
-
-        Not looked at: webhooks (okt-testing does not serve this: the resource mutatingwebhookconfigurations of admissionregistration.k8s.io/v1)
-    "]]).await;
+    "]],
+        )
+        .await;
     let served = world.served("a").await;
     world.orders_in("Failed", 3, served.clone()).await;
     world
@@ -360,15 +363,18 @@ async fn the_request_that_runs_and_those_that_wait_are_shown() {
         .await;
     let deleted = world.requests().delete("a", &DeleteParams::default()).await;
     deleted.expect("it goes");
-    world.prints_as(&words("why orders"), expect![[r"
+    world
+        .prints_as(
+            &words("why orders"),
+            expect![[r"
         Database default/orders is in Servicing, for 9d, and is to be in Servicing, for restore/a.
 
         InProgress: on its way
 
         The request restore/a was deleted while the object serves it: the object leaves for Failed.
-
-        Not looked at: webhooks (okt-testing does not serve this: the resource mutatingwebhookconfigurations of admissionregistration.k8s.io/v1)
-    "]]).await;
+    "]],
+        )
+        .await;
 }
 
 #[tokio::test]

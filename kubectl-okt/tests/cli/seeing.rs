@@ -153,16 +153,13 @@ async fn why_explains_what_keeps_an_object_and_what_would_move_it() {
         Failed is a holding state: the object stays until a person decides. What led there: DiskFull: no space left on /data.
           → kubectl okt retry -n default databases.demo.okt.dev/held
           → or choose another state: kubectl okt go -n default databases.demo.okt.dev/held STATE (Running, Servicing, ReadOnly, End)
-
-        Not looked at: webhooks (okt-testing does not serve this: the resource mutatingwebhookconfigurations of admissionregistration.k8s.io/v1)
     "]].assert_eq(&world.prints(&["why", "held"]).await);
     expect![[r"
         Database default/good is in Running, for 9d, and is to be in Running.
 
         Nothing is wrong: in Running, as desired.
-
-        Not looked at: webhooks (okt-testing does not serve this: the resource mutatingwebhookconfigurations of admissionregistration.k8s.io/v1)
-    "]].assert_eq(&world.prints(&["why", "good"]).await);
+    "]]
+    .assert_eq(&world.prints(&["why", "good"]).await);
 }
 
 #[tokio::test]

@@ -32,10 +32,8 @@ async fn explanation<A: Served>(rig: &Rig<A>, object: &str) -> String {
     rig.kill().await;
     let shell = Shell::of(&rig.server).await;
     let printed = shell.prints(&["why", object]).await;
-    let lines = printed
-        .lines()
-        .filter(|line| !line.starts_with("Not looked at: webhooks"));
-    lines.map(timeless).collect::<Vec<_>>().join("\n")
+    let lines: Vec<_> = printed.lines().map(timeless).collect();
+    lines.join("\n") + "\n"
 }
 
 /// Removes the times from a line: the one in a state, and the one of an event.
