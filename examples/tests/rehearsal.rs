@@ -5,6 +5,7 @@
 use okt::Failure;
 use okt_examples::notes_operator::{Keeper, Model, NotesState};
 use okt_examples::queue::{self, QueueState, Queues, Servers, no_node_went_early};
+use okt_examples::tents::v1::{Camp, TentState};
 use okt_testing::Rehearsal;
 use serde_json::{Value, json};
 
@@ -51,6 +52,23 @@ fn a_queue_reaches_the_same_end_with_the_same_effects_despite_every_fault() {
         .holds("no node goes before it is drained", no_node_went_early)
         .ends_in(QueueState::Gone)
         .effects(|queues| queues.servers.effects())
+        .check();
+}
+
+#[test]
+#[ignore = "takes a minute; run with --include-ignored"]
+fn a_tent_whose_user_knows_only_the_oldest_version_reaches_the_same_end_despite_every_fault() {
+    Rehearsal::of(|| Camp)
+        .object(json!({
+            "apiVersion": "demo.okt.dev/v1alpha1",
+            "kind": "Tent",
+            "metadata": { "name": "old" },
+            "spec": { "size": 4, "site": "river/12", "stoves": 2, "color": "red" },
+        }))
+        .ask_for(json!({ "state": "Packed" }))
+        .patch(json!({ "spec": { "size": 5 } }))
+        .delete()
+        .ends_in(TentState::Gone)
         .check();
 }
 

@@ -40,6 +40,7 @@
 //! application must keep its state in memory, in the value that `fresh` returns. The operators of one run use clones
 //! of this value, and the clones must share the state.
 
+mod conversion;
 mod difference;
 mod judge;
 mod log;
@@ -106,7 +107,8 @@ impl<A: Application + Clone> Rehearsal<A> {
         }
     }
 
-    /// Sets the object that is created at the beginning of each run.
+    /// Sets the object that is created at the beginning of each run, in any version of its kind: then the steps are of a
+    /// user who knows only this version.
     #[must_use]
     pub fn object(mut self, object: Value) -> Self {
         self.object = object;

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::conversion::convert;
 use super::plan::{Becomes, Course, PlannedRefusal, RehearsalPlan};
 use super::step::RehearsalStep;
 use super::{Rehearsal, writes};
@@ -107,6 +108,7 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
         let server = ApiServer::new();
         let definition = crd::<A::Resource>().expect("the kind has a CRD");
         let scope = definition.spec.scope.clone();
+        convert::<A::Resource>(&server, &definition);
         let crds = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         let crds: Api<DynamicObject> =
             Api::all_with(server.client(), &ApiResource::from_gvk(&crds));
@@ -120,7 +122,13 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
             let created = crds.create(&PostParams::default(), &object).await;
             created.expect("the server takes the CRD");
         }
-        let resource = ApiResource::erase::<A::Resource>(&());
+        let mut resource = ApiResource::erase::<A::Resource>(&());
+        if let Some(version) = rehearsal.object["apiVersion"].as_str() {
+            // The user may know an earlier version only.
+            version.clone_into(&mut resource.api_version);
+            let version = version.rsplit('/').next().unwrap_or_default();
+            version.clone_into(&mut resource.version);
+        }
         let metadata = &rehearsal.object["metadata"];
         if let Some(namespace) = metadata["namespace"].as_str() {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace"));
