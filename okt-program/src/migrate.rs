@@ -55,7 +55,7 @@ pub(crate) struct MigratedKind {
     /// The names of its versions, the newest first.
     pub(crate) versions: Vec<String>,
     /// Whether its objects are requests: who serves them acts on the objects of another kind.
-    pub(crate) has_requests: bool,
+    pub(crate) is_of_requests: bool,
 }
 
 /// Brings the objects of a kind to the version that its definition stores; returns what was done as a sentence.
@@ -120,7 +120,7 @@ pub(crate) async fn go_back(client: &Client, kind: &MigratedKind, to: &str) -> R
         ));
     }
     let was_served = crd.spec.versions.iter().any(|it| it.served && is_newer(it));
-    let waits = was_served && !kind.has_requests;
+    let waits = was_served && !kind.is_of_requests;
     let annotations = crd.metadata.annotations.get_or_insert_default();
     annotations.insert(HANDED_OVER_ANNOTATION.to_owned(), to.to_owned());
     for version in &mut crd.spec.versions {

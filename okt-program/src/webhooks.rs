@@ -86,7 +86,7 @@ type Kinds = Arc<Vec<HookedKind>>;
 /// # Example
 ///
 /// ```
-/// # use okt::{Application, crd};
+/// # use okt::Application;
 /// # async fn example<A: Application>() -> Result<(), Box<dyn std::error::Error>> {
 /// let server = okt_testing::ApiServer::new();
 /// server.set_service("default", "tents-webhook", okt::webhooks_of::<A>());

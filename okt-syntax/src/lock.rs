@@ -193,19 +193,20 @@ fn with_locked<T>(source: &Source, look: impl FnOnce(&[LockedGraph<'_>]) -> T) -
 }
 
 /// Returns the graph of the code that a graph of the lock file has become. One without a version, from before its kind had
-/// several, is that of the version which takes nothing from it.
+/// several, is that of the version from which it differs least.
 fn counterpart<'a, 'g>(
     old: &LockedGraph<'_>,
     graphs: &'a [LockedGraph<'g>],
 ) -> Option<&'a LockedGraph<'g>> {
-    let mut same = graphs.iter().filter(|new| new.graph.name == old.graph.name);
-    let is_whole = |new: &&LockedGraph<'_>| {
-        let changes = changes(old.graph, new.graph);
-        changes.iter().all(|change| change.risk.is_none())
-    };
+    let same = graphs.iter().filter(|new| new.graph.name == old.graph.name);
     let named = same.clone().find(|new| new.version == old.version);
+    let difference = |new: &&LockedGraph<'_>| {
+        let changes = changes(old.graph, new.graph);
+        let risks = changes.iter().filter(|change| change.risk.is_some());
+        (risks.count(), changes.len())
+    };
     match old.version {
-        None if named.is_none() => same.find(is_whole),
+        None if named.is_none() => same.min_by_key(difference),
         _ => named,
     }
 }

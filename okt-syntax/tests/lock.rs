@@ -334,7 +334,7 @@ fn each_version_of_a_kind_is_compared_with_itself() {
     .assert_eq(&lines(LIFE, &both));
     let gone = LIFE.replace("    #[was(\"Up\")]\n", "");
     expect![[r"
-        ! Life: removed graph
+        ! Life: removed former name `Up` of `Running`
         v1alpha1::Life: added graph
     "]]
     .assert_eq(&lines(LIFE, &format!("mod v1alpha1 {{ {gone} }}")));

@@ -132,11 +132,13 @@
 //! - There is no authentication, authorization or quota, and there are no admission policies: every
 //!   client may do everything.
 //! - A webhook is configured as soon as its configuration is stored, not a moment later. What the
-//!   server does by itself (the garbage collector, an emptied namespace) asks no webhook. A stale
-//!   PUT is refused before a mutating webhook is asked. Match conditions know `object`, `oldObject`
-//!   and `request`. An object is converted once for each version in which it is asked for, and then
-//!   again when it changes; a real server converts some requests again. Without a `caBundle` no
-//!   certificate is trusted. Some errors of connections have other words.
+//!   server does by itself (the garbage collector, an emptied namespace) asks no webhook. A write
+//!   that is refused because of its `resourceVersion` asks no mutating webhook. Webhooks of a scale
+//!   get the whole object, and converters for managed fields an object without the fields of the
+//!   server. A deletion of a collection is refused as a whole. Match conditions know `object`,
+//!   `oldObject` and `request`, and are not compiled beforehand. An object is converted once for
+//!   each version, and again when it changes; a real server converts some again for each request.
+//!   Without a `caBundle` no certificate is trusted. Some errors of connections have other words.
 //!
 //! Answered with 501: CRDs that lack a version in which objects are still stored (a real server then fails to read them) · server-side apply of the scale of a
 //! custom resource (a real server fails with 500), and of a scale that sets more than its name and

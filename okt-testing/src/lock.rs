@@ -49,10 +49,11 @@ pub fn check<'g, G: Into<LockedGraph<'g>>>(
 /// ```
 pub fn versions<K: LifecycleObject>() -> Vec<LockedGraph<'static>> {
     let versions = KindVersions::of::<K>();
+    let are_several = versions.all().len() > 1;
     let all = versions.all().iter();
     all.filter(|version| !version.graph.states.is_empty())
         .map(|version| LockedGraph {
-            version: Some(version.name.clone()),
+            version: are_several.then(|| version.name.clone()),
             graph: version.graph,
         })
         .collect()

@@ -19,7 +19,7 @@ pub struct KindVersion {
 }
 
 impl KindVersion {
-    /// Returns whether requests may use the version.
+    /// Returns whether the API server serves the version.
     pub fn is_served(&self) -> bool {
         let versions = (self.definition)().spec.versions;
         versions.iter().any(|version| version.served)

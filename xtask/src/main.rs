@@ -24,7 +24,7 @@ use order::Order;
 /// What must not grow.
 mod limits {
     /// Lines of code in the `src` of the published crates.
-    pub(crate) const PRODUCT: usize = 91_600;
+    pub(crate) const PRODUCT: usize = 91_800;
     /// Lines of code of all tests and benches.
     pub(crate) const TESTS: usize = 83_700;
     /// Types whose name another type has, in percent.

@@ -193,7 +193,7 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
         let kinds = kinds.map(|(index, crd)| MigratedKind {
             crd: crd.name_any(),
             versions: crd.spec.versions.into_iter().map(|it| it.name).collect(),
-            has_requests: index > 0,
+            is_of_requests: index > 0,
         });
         Ok(kinds.collect())
     }

@@ -13,7 +13,6 @@ use serde_json::Value;
 use self::hook::Hook;
 pub(crate) use self::request::RequestOptions;
 use self::request::{AdmissionRequest, Change};
-use self::review::Answer;
 use crate::api::builtin::{self, ADMISSION};
 use crate::api::calls::WebhookCalls;
 use crate::api::kind::{KindId, ServedKind};
@@ -77,7 +76,7 @@ impl Admission {
     /// # Errors
     /// A webhook refuses the write, fails, or is yet to be called.
     pub(crate) fn mutate(&self, old: Option<&Value>, new: &mut Value) -> Result<(), Refusal> {
-        if self.mutating.is_empty() || self.is_lost() {
+        if self.mutating.is_empty() || self.is_closed(old) {
             return Ok(());
         }
         // Without the answers so far, the object may not be what it will be.
@@ -87,10 +86,10 @@ impl Admission {
         let mut invoked = BTreeSet::new();
         let mut again = BTreeSet::new();
         for hook in &hooks {
-            let Some((change, answer)) = self.ask(hook, old, Some(&object))? else {
+            let Some((change, steps)) = self.ask(hook, old, Some(&object), 0)? else {
                 continue;
             };
-            if let Some(patched) = self.patched(hook, &change, answer)? {
+            if let Some(patched) = self.patched(hook, &change, steps)? {
                 if Some(&patched) != change.new.as_deref() {
                     again.append(&mut invoked);
                 }
@@ -100,10 +99,16 @@ impl Admission {
                 invoked.insert(hook.id());
             }
         }
-        for hook in hooks.iter().filter(|hook| again.contains(&hook.id())) {
-            if let Some((change, answer)) = self.ask(hook, old, Some(&object))?
-                && let Some(patched) = self.patched(hook, &change, answer)?
+        for hook in &hooks {
+            if !again.contains(&hook.id()) {
+                continue;
+            }
+            if let Some((change, steps)) = self.ask(hook, old, Some(&object), 1)?
+                && let Some(patched) = self.patched(hook, &change, steps)?
             {
+                if Some(&patched) != change.new.as_deref() {
+                    again.append(&mut invoked);
+                }
                 object = patched;
             }
         }
@@ -119,10 +124,10 @@ impl Admission {
     pub(crate) fn validate(&self, old: Option<&Value>, new: Option<&Value>) -> Result<(), Refusal> {
         self.calls().check_made()?;
         let mut first = Ok(());
-        if !self.is_lost() {
+        if !self.is_closed(old) {
             for hook in hooks(&self.validating) {
                 // All are asked before the first refusal is returned.
-                first = first.and(self.ask(&hook, old, new).map(drop));
+                first = first.and(self.ask(&hook, old, new, 0).map(drop));
             }
         }
         first
@@ -134,26 +139,28 @@ impl Admission {
     /// A webhook refuses it, fails, or is yet to be called.
     pub(crate) fn check_deletion(&self, old: &Value) -> Result<(), Refusal> {
         for hook in hooks(&self.mutating) {
-            if let Some((change, answer)) = self.ask(&hook, Some(old), None)? {
-                self.patched(&hook, &change, answer)?;
+            if let Some((change, steps)) = self.ask(&hook, Some(old), None, 0)? {
+                self.patched(&hook, &change, steps)?;
             }
         }
         self.validate(Some(old), None)
     }
 
-    /// Whether the namespace does not exist: then the write fails, and no webhook is asked.
-    fn is_lost(&self) -> bool {
-        self.request.kind.namespaced && self.request.within.is_none()
+    /// Whether the namespace does not exist, or takes no new object: then the write fails, and no webhook is asked.
+    fn is_closed(&self, old: Option<&Value>) -> bool {
+        let within = self.request.within.as_ref();
+        self.request.kind.namespaced
+            && within.is_none_or(|within| old.is_none() && within.is_deleting())
     }
 
-    /// Asks a webhook, if it is for this request, and returns what it was asked about with its answer; none if its failure
-    /// is ignored.
+    /// Asks a webhook, if it is for this request, and returns what it was asked about, with the steps of its patch.
     fn ask<'v>(
         &self,
         hook: &Hook,
         old: Option<&'v Value>,
         new: Option<&'v Value>,
-    ) -> Result<Option<(Change<'v>, Option<Answer>)>, Refusal> {
+        round: usize,
+    ) -> Result<Option<(Change<'v>, Option<Value>)>, Refusal> {
         let request = &self.request;
         let Some(version) = hook.wanted_version(request, old, new) else {
             return Ok(None);
@@ -162,8 +169,8 @@ impl Admission {
         if !hook.meets_conditions(request, &change)? {
             return Ok(None);
         }
-        let answer = review::ask(request, hook, &change)?;
-        Ok(Some((change, answer)))
+        let steps = review::ask(request, hook, &change, round)?;
+        Ok(Some((change, steps)))
     }
 
     /// Returns the object as a webhook has patched it, if it has.
@@ -171,10 +178,9 @@ impl Admission {
         &self,
         hook: &Hook,
         change: &Change<'_>,
-        answer: Option<Answer>,
+        steps: Option<Value>,
     ) -> Result<Option<Value>, Refusal> {
-        let steps = answer.map(|answer| answer.patch(hook)).transpose()?;
-        let Some(steps) = steps.flatten() else {
+        let Some(steps) = steps else {
             return Ok(None);
         };
         let Some(object) = change.new.as_deref() else {

@@ -24,6 +24,8 @@ const LATE: &str = "context deadline exceeded";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WebhookCall {
     pub(crate) client: ClientConfig,
+    /// Which webhook it is, where several are sent the same.
+    pub(crate) hook: String,
     /// How long the call may take, in seconds.
     pub(crate) timeout: u64,
     /// The `apiVersion` and the `kind` of the review.
@@ -42,6 +44,8 @@ pub(crate) enum CallFailure {
     Missing(String),
     /// The answer is no review, or that of another request.
     Invalid(String),
+    /// The answer says something that cannot be done.
+    Unusable(String),
 }
 
 /// The calls that a request has made so far, and those that it is yet to make.
@@ -49,6 +53,7 @@ pub(crate) enum CallFailure {
 pub(crate) struct WebhookCalls {
     /// `None` for calls that are yet to be made.
     calls: Mutex<BTreeMap<WebhookCall, Option<CallResult>>>,
+    /// The values that stay the same when the request begins anew.
     fixed: Mutex<BTreeMap<&'static str, String>>,
     warnings: Mutex<Vec<String>>,
 }
@@ -101,21 +106,21 @@ impl WebhookCalls {
         self.warnings.lock().clone()
     }
 
-    /// Makes all pending calls at the same time, and returns whether there were any.
-    pub(crate) async fn make(&self, services: &Services, store: &Mutex<Store>) -> bool {
+    /// Makes all pending calls at the same time.
+    pub(crate) async fn make(&self, services: &Services, store: &Mutex<Store>) {
         let pending = self.pending();
         let made = join_all(pending.iter().map(|call| services.call(call, store))).await;
-        let any = !pending.is_empty();
         self.warnings.lock().clear();
         let mut calls = self.calls.lock();
         for (call, answer) in pending.into_iter().zip(made) {
             calls.insert(call, Some(answer));
         }
-        any
     }
 }
 
-/// The error of a request that is going to begin anew.
+/// The error of a request that is going to begin anew, or has done so too often.
 fn unanswered() -> Refusal {
-    Refusal::internal("a webhook is yet to be called")
+    let message =
+        "Timeout: request did not complete within requested timeout - context deadline exceeded";
+    Refusal::new(504, "Timeout", message)
 }

@@ -70,12 +70,8 @@ impl ClientConfig {
                 path,
                 port,
             } => {
-                let slash = if path.starts_with('/') || path.is_empty() {
-                    ""
-                } else {
-                    "/"
-                };
-                format!("https://{name}.{namespace}.svc:{port}{slash}{path}")
+                let path = if path.is_empty() { "/" } else { path };
+                format!("https://{name}.{namespace}.svc:{port}{path}")
             }
         }
     }

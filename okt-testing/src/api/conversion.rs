@@ -25,6 +25,7 @@ impl ConversionWebhook {
         let request = json!({ "desiredAPIVersion": version, "objects": [object] });
         let call = WebhookCall {
             client: self.client.clone(),
+            hook: String::new(),
             timeout: TIMEOUT,
             review: (format!("{GROUP}/{}", self.version), "ConversionReview"),
             request: request.to_string(),
@@ -36,7 +37,9 @@ impl ConversionWebhook {
             ))
         };
         let response = calls.answer(call)?.map_err(|failure| {
-            let (CallFailure::Missing(why) | CallFailure::Invalid(why)) = failure;
+            let (CallFailure::Missing(why)
+            | CallFailure::Invalid(why)
+            | CallFailure::Unusable(why)) = failure;
             failed(&format!("failed: {why}"))
         })?;
         let status = text(&response, &["result", "status"]);

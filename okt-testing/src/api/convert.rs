@@ -68,6 +68,7 @@ pub(crate) fn present(
 }
 
 /// How an object will be shown that is not stored yet. It is found before, because nothing can fail afterwards.
+#[derive(Default)]
 pub(crate) struct Foreseen(Option<Value>);
 
 impl Foreseen {

@@ -135,9 +135,7 @@ pub(crate) fn delete(
             },
         };
     }
-    let mut cascade = Cascade::at(now);
-    let left = cascade.remove(store, kind, &old, deletion.propagation);
-    cascade.run(store);
+    let left = remove(store, kind, &old, now, deletion);
     Deleted {
         waits: matches!(left, Left::Marked(_)),
         answer: match left {
@@ -146,6 +144,41 @@ pub(crate) fn delete(
             Left::Nothing(_) => success(kind, &old),
         },
     }
+}
+
+/// Deletes an object of a collection, which nothing can prevent any more: it may have changed, or be gone, with one that
+/// was deleted before it.
+pub(crate) fn delete_shown(
+    store: &mut Store,
+    kind: &Arc<ServedKind>,
+    shown: &Arc<StoredObject>,
+    now: &str,
+    deletion: &Deletion,
+) {
+    let shown = shown.read();
+    let stored = store.get(&convert::stored_id(kind), &Key::of(&shown));
+    let (Some(stored), false) = (stored, deletion.dry_run) else {
+        return;
+    };
+    let old = if kind.conversion.is_some() {
+        shown
+    } else {
+        Foreseen::default().show(kind, stored).read()
+    };
+    remove(store, kind, &old, now.to_owned(), deletion);
+}
+
+fn remove(
+    store: &mut Store,
+    kind: &Arc<ServedKind>,
+    old: &Value,
+    now: String,
+    deletion: &Deletion,
+) -> Left {
+    let mut cascade = Cascade::at(now);
+    let left = cascade.remove(store, kind, old, deletion.propagation);
+    cascade.run(store);
+    left
 }
 
 fn success(kind: &ServedKind, object: &Value) -> Value {

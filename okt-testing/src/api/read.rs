@@ -219,35 +219,14 @@ pub(crate) fn list(
         None => Box::new(store.list(&id, selection.namespace.as_deref())),
         Some(objects) => Box::new(objects.iter()),
     };
-    let mut rest = all
+    let rest = all
         .filter(|(key, _)| selection.covers(key))
-        .filter(|(key, _)| page.after.as_ref().is_none_or(|after| *key > after))
-        .enumerate();
-    let mut objects = Vec::new();
-    // The last object of a full page, and the number of objects up to it.
-    let mut full = None;
-    let mut failure = None;
-    for (index, (key, object)) in rest.by_ref() {
-        let object = match convert::present(calls, kind, object) {
-            Ok(object) => object,
-            Err(refusal) => {
-                // The calls for all others are noted before the list is given up.
-                failure.get_or_insert(refusal);
-                continue;
-            }
-        };
-        if selector.selects(key, &object) {
-            objects.push(object);
-        }
-        if page.limit == Some(objects.len()) {
-            full = Some((key, index + 1));
-            break;
-        }
-    }
-    if let Some(refusal) = failure {
-        return Err(refusal);
-    }
-    let left = rest.count();
+        .filter(|(key, _)| page.after.as_ref().is_none_or(|after| *key > after));
+    let Gathered {
+        objects,
+        full,
+        left,
+    } = gather(rest, calls, selection, page.limit)?;
     let mut metadata = json!({ "resourceVersion": page.version.to_string() });
     if !kind.is_built_in() {
         // A server writes this field into every list of custom resources.
@@ -262,6 +241,51 @@ pub(crate) fn list(
         }
     }
     Ok(show_list(store, selection, &objects, metadata))
+}
+
+/// The objects of a page.
+struct Gathered<'s> {
+    objects: Vec<Arc<StoredObject>>,
+    /// The last object of a full page, and the number of objects up to it.
+    full: Option<(&'s Key, usize)>,
+    /// How many objects come after the page.
+    left: usize,
+}
+
+/// Gathers the selected objects up to a limit.
+fn gather<'s>(
+    rest: impl Iterator<Item = (&'s Key, &'s Arc<StoredObject>)>,
+    calls: &WebhookCalls,
+    Selection { kind, selector, .. }: &Selection,
+    limit: Option<usize>,
+) -> Result<Gathered<'s>, Refusal> {
+    let mut rest = rest.enumerate();
+    let (mut objects, mut full) = (Vec::new(), None);
+    let (mut failure, mut unread) = (None, 0);
+    for (index, (key, object)) in rest.by_ref() {
+        match convert::present(calls, kind, object) {
+            Ok(object) if selector.selects(key, &object) => objects.push(object),
+            Ok(_) => {}
+            Err(refusal) => {
+                // The calls for all others of the page are noted before the list is given up.
+                failure.get_or_insert(refusal);
+                unread += usize::from(!selector.reads_objects());
+            }
+        }
+        if limit == Some(objects.len() + unread) {
+            full = Some((key, index + 1));
+            break;
+        }
+    }
+    let left = rest.count();
+    failure.map_or(
+        Ok(Gathered {
+            objects,
+            full,
+            left,
+        }),
+        Err,
+    )
 }
 
 /// Formats objects as a list.

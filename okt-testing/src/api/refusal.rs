@@ -20,6 +20,8 @@ pub(crate) struct Refusal {
     reason: Cow<'static, str>,
     message: String,
     details: Option<Value>,
+    /// The answer is text, and no `Status`.
+    is_plain: bool,
     /// The warnings that were found before the refusal.
     pub(crate) warnings: Vec<String>,
 }
@@ -61,6 +63,7 @@ impl Refusal {
             reason: reason.into(),
             message: message.into(),
             details: None,
+            is_plain: false,
             warnings: Vec::new(),
         }
     }
@@ -80,7 +83,10 @@ impl Refusal {
 
     /// An unknown path; a real server answers it in plain text, without a `Status`.
     pub(crate) fn unknown_path() -> Self {
-        Self::new(404, NO_REASON, "404 page not found")
+        Self {
+            is_plain: true,
+            ..Self::new(404, NO_REASON, "404 page not found")
+        }
     }
 
     pub(crate) fn method_not_allowed() -> Self {
@@ -298,7 +304,7 @@ impl Refusal {
 
     /// Returns the text, if the answer is no `Status`.
     pub(crate) fn plain_text(&self) -> Option<String> {
-        (self.code == 404 && self.reason == NO_REASON).then(|| format!("{}\n", self.message))
+        self.is_plain.then(|| format!("{}\n", self.message))
     }
 
     /// Returns the `Status` object.

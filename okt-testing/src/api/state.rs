@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use tokio::time::Instant;
 
 use crate::api::{
     calls::{Services, WebhookCalls},
@@ -18,6 +20,10 @@ use crate::api::{
     store::Store,
     versions::EventRecord,
 };
+
+/// How long a request takes at most that needs webhooks, as on a server, and how often it begins anew.
+const PATIENCE: Duration = Duration::from_secs(34);
+const ATTEMPTS: usize = 100;
 
 /// The state that all clients share.
 pub(crate) struct Shared {
@@ -59,18 +65,22 @@ impl Shared {
         self.store.lock()
     }
 
-    /// Does work that may need webhooks, and does it anew as long as there are calls to be made.
+    /// Does work that may need webhooks, and does it anew as long as there are calls to be made: a webhook that changes what
+    /// it is asked about would otherwise be asked for ever.
     pub(crate) async fn with_webhooks<T>(
         &self,
         mut work: impl FnMut(&Arc<WebhookCalls>) -> T,
     ) -> T {
-        let calls = Arc::default();
-        loop {
+        let calls: Arc<WebhookCalls> = Arc::default();
+        let begun = Instant::now();
+        for _ in 0..ATTEMPTS {
             let result = work(&calls);
-            if !calls.make(&self.services, &self.store).await {
+            if calls.check_made().is_ok() || begun.elapsed() >= PATIENCE {
                 return result;
             }
+            calls.make(&self.services, &self.store).await;
         }
+        work(&calls)
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {

@@ -16,6 +16,9 @@ async fn a_denial_has_the_words_the_code_and_the_reason_of_the_webhook(world: &W
             Some("reason") => {
                 json!({ "allowed": false, "status": { "reason": "Closed", "code": 200 } })
             }
+            Some("missing") => {
+                json!({ "allowed": false, "status": { "message": "no such cake", "code": 404 } })
+            }
             Some("nothing") => json!({ "allowed": false }),
             _ => json!({ "allowed": true, "warnings": ["careful", "careful"] }),
         }
@@ -37,6 +40,9 @@ async fn a_denial_has_the_words_the_code_and_the_reason_of_the_webhook(world: &W
         format!("{denied} without explanation")
     );
     assert_eq!(reply.code, 400);
+    let reply = world.create("missing", json!({})).await;
+    assert_eq!(reply.json()["message"], format!("{denied}: no such cake"));
+    assert_eq!(reply.code, 404);
     let reply = world.create("good", json!({})).await;
     reply.ok();
     assert_eq!(reply.headers.get_all("warning").iter().count(), 1);
@@ -128,10 +134,14 @@ async fn a_mutating_webhook_sees_an_object_before_the_server_completes_it(world:
     let mut widget = world.widget("", json!({}));
     widget["metadata"] = json!({ "generateName": "made-" });
     let made = world.post(&world.path(), &widget).await.ok();
-    let early = mutating.received_one()["object"].clone();
+    let early = mutating.received_one();
+    assert_eq!(early.get("name"), None);
+    let early = early["object"].clone();
     assert_eq!(early["metadata"].get("name"), None);
     assert_eq!(early["metadata"].get("uid"), None);
-    let late = validating.received_one()["object"].clone();
+    let late = validating.received_one();
+    assert_eq!(late["name"], made["metadata"]["name"]);
+    let late = late["object"].clone();
     assert_eq!(late["metadata"]["name"], made["metadata"]["name"]);
     assert_eq!(uid(&late), uid(&made));
     // Both see the defaults.
@@ -149,6 +159,12 @@ async fn a_mutating_webhook_changes_what_is_checked_and_stored(world: &World) {
             Some("lost") => patched(&json!([{ "op": "remove", "path": "/spec/nothing" }])),
             Some("bare") => patched(&json!([{ "op": "remove", "path": "/spec" }])),
             Some("empty") => patched(&json!([])),
+            Some("merge") => {
+                json!({ "allowed": true, "patchType": "MergePatch", "patch": "W3t9XQ==" }).into()
+            }
+            Some("nonsense") => {
+                json!({ "allowed": true, "patchType": "JSONPatch", "patch": "bm9uc2Vuc2U=" }).into()
+            }
             _ => patched(&json!([
                 { "op": "add", "path": "/spec/color", "value": "green" },
                 { "op": "add", "path": "/metadata/labels", "value": { "painted": "true" } },
@@ -170,6 +186,17 @@ async fn a_mutating_webhook_changes_what_is_checked_and_stored(world: &World) {
     let lost = world.create("lost", json!({})).await;
     lost.refused(500, "Internal error occurred: …");
     world.create("empty", json!({})).await.ok();
+    let failed = "Internal error occurred: failed calling webhook \"hook.conformance.okt.dev\": ";
+    let merge = world.create("merge", json!({})).await;
+    merge.refused(
+        500,
+        &format!("{failed}unsupported patch type \"MergePatch\""),
+    );
+    let nonsense = world.create("nonsense", json!({})).await;
+    nonsense.refused(
+        500,
+        &format!("{failed}received undecodable patch in webhook response: …"),
+    );
     let changed = world.set("a", json!({ "color": "red" })).await.ok();
     assert_eq!(changed["spec"]["color"], "green");
     assert_eq!(changed["metadata"]["generation"], 1);

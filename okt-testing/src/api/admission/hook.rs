@@ -74,30 +74,6 @@ impl Hook {
         text(&self.raw, &["reinvocationPolicy"]) == "IfNeeded"
     }
 
-    fn has_rule_for(&self, request: &AdmissionRequest, version: &str, operation: &str) -> bool {
-        let kind = &request.kind;
-        let has = |rule: &Value, key: &str, wanted: &str| {
-            let given = texts(rule, &[key]);
-            given.iter().any(|&one| one == "*" || one == wanted)
-        };
-        items(&self.raw, &["rules"]).iter().any(|rule| {
-            let fits = |resource: &str| {
-                let (plural, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-                (plural == "*" || plural == kind.plural)
-                    && (subresource == "*" || subresource == request.options.subresource)
-            };
-            has(rule, "operations", operation)
-                && has(rule, "apiGroups", &kind.group)
-                && has(rule, "apiVersions", version)
-                && texts(rule, &["resources"]).into_iter().any(fits)
-                && match text(rule, &["scope"]) {
-                    "Namespaced" => kind.namespaced,
-                    "Cluster" => !kind.namespaced,
-                    _ => true,
-                }
-        })
-    }
-
     /// Whether all `matchConditions` hold.
     ///
     /// # Errors
@@ -117,26 +93,28 @@ impl Hook {
             ("oldObject", object(&change.old)),
             ("request", request.review(change)),
         ];
-        let mut failed = None;
+        let mut failures = Vec::new();
         for condition in conditions {
-            match cel::holds(text(condition, &["expression"]), &variables) {
+            let expression = text(condition, &["expression"]);
+            match cel::holds(expression, &variables) {
                 Ok(true) => {}
                 // A condition that does not hold decides, whatever the others are.
                 Ok(false) => return Ok(false),
                 Err(why) => {
-                    let name = text(condition, &["name"]);
-                    failed.get_or_insert(format!("expression '{name}' resulted in error: {why}"));
+                    failures.push(format!(
+                        "expression '{expression}' resulted in error: {why}"
+                    ));
                 }
             }
         }
-        match failed {
-            None => Ok(true),
-            Some(_) if self.is_ignored() => Ok(false),
-            Some(why) => {
-                let subject = request.kind.subject(&request.key.name);
-                Err(Refusal::forbidden(subject, &why))
-            }
-        }
+        let why = match failures.as_slice() {
+            [] => return Ok(true),
+            _ if self.is_ignored() => return Ok(false),
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let subject = request.kind.subject(&request.key.name);
+        Err(Refusal::forbidden(subject, &why))
     }
 
     /// Returns the `apiVersion` in which it wants the object; none if it is not for this request.
@@ -149,25 +127,53 @@ impl Hook {
         let no_selector = json!({});
         let selector = |key: &str| self.raw.get(key).unwrap_or(&no_selector);
         let is_selected = |object| selector::selects(selector("objectSelector"), object);
-        if !request.is_in_namespace(selector("namespaceSelector"), old.or(new))
+        // A write of a subresource of a namespace does not change its labels.
+        let labelled = new
+            .filter(|_| request.options.subresource.is_empty())
+            .or(old);
+        if !request.is_in_namespace(selector("namespaceSelector"), labelled)
             || !(old.is_some_and(is_selected) || new.is_some_and(is_selected))
         {
             return None;
         }
         let (kind, operation) = (&request.kind, operation(old, new));
-        if self.has_rule_for(request, &kind.version, operation) {
+        let rules = items(&self.raw, &["rules"]);
+        let fits = |rule, version: &str| is_for(rule, request, version, operation);
+        if rules.iter().any(|rule| fits(rule, &kind.version)) {
             return Some(kind.api_version());
         }
         if text(&self.raw, &["matchPolicy"]) == "Exact" {
             return None;
         }
-        let mut others = kind.siblings.iter().map(|sibling| &sibling.api_version);
-        let other = others.find(|other| {
-            let version = other.rsplit('/').next().unwrap_or_default();
-            self.has_rule_for(request, version, operation)
-        });
-        other.cloned()
+        rules.iter().find_map(|rule| {
+            let mut others = kind.siblings.iter().map(|sibling| &sibling.api_version);
+            let version = |other: &str| other.rsplit('/').next().unwrap_or_default().to_owned();
+            others.find(|other| fits(rule, &version(other))).cloned()
+        })
     }
+}
+
+/// Whether a rule is for this request, in a version.
+fn is_for(rule: &Value, request: &AdmissionRequest, version: &str, operation: &str) -> bool {
+    let kind = &request.kind;
+    let has = |key: &str, wanted: &str| {
+        let given = texts(rule, &[key]);
+        given.iter().any(|&one| one == "*" || one == wanted)
+    };
+    let names = |resource: &str| {
+        let (plural, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        (plural == "*" || plural == kind.plural)
+            && (subresource == "*" || subresource == request.options.subresource)
+    };
+    has("operations", operation)
+        && has("apiGroups", &kind.group)
+        && has("apiVersions", version)
+        && texts(rule, &["resources"]).into_iter().any(names)
+        && match text(rule, &["scope"]) {
+            "Namespaced" => kind.namespaced,
+            "Cluster" => !kind.namespaced,
+            _ => true,
+        }
 }
 
 impl AdmissionRequest {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::api::calls::WebhookCalls;
-use crate::api::convert;
 use crate::api::kind::ServedKind;
 use crate::api::refusal::Refusal;
 use crate::api::store::Key;
 use crate::api::stored::StoredObject;
+use crate::api::{convert, object};
 
 /// What a webhook is told of a request besides the object.
 #[derive(Clone, Debug, Default)]
@@ -107,8 +107,11 @@ impl AdmissionRequest {
         } else {
             &self.key.namespace
         };
+        // A generated name is not in the key.
+        let named = change.new.as_deref().map(object::name);
+        let named = named.filter(|_| self.key.name.is_empty());
         for (key, value) in [
-            ("name", self.key.name.as_str()),
+            ("name", named.unwrap_or(&self.key.name)),
             ("namespace", namespace),
             ("subResource", self.options.subresource),
             ("requestSubResource", self.options.subresource),
@@ -132,7 +135,13 @@ impl AdmissionRequest {
         if self.kind.siblings.is_empty() || convert::api_version(object) == version {
             return Ok(Cow::Borrowed(object));
         }
-        let converted = convert::to_version(&self.calls, &self.kind, object.clone(), version)?;
-        Ok(Cow::Owned(converted))
+        let converted = convert::to_version(&self.calls, &self.kind, object.clone(), version);
+        match converted {
+            Ok(converted) => Ok(Cow::Owned(converted)),
+            Err(refusal) => {
+                self.calls.check_made()?;
+                Err(Refusal::internal_error(refusal.message()))
+            }
+        }
     }
 }

@@ -107,15 +107,16 @@ fn convert<'s, 'v>(
     version: &str,
     object: &'v Value,
 ) -> Result<(&'s Schema, Cow<'v, Value>), String> {
-    let is_in = convert::api_version(object) == version;
-    let object = match &scene.kind.conversion {
-        Some(_)
-            if !is_in && !scene.kind.is_built_in() && scene.kind.schema_of(version).is_some() =>
-        {
-            let converted = convert::to_version(scene.calls, scene.kind, object.clone(), version);
-            Cow::Owned(converted.map_err(|refusal| refusal.message().to_owned())?)
-        }
-        _ => Cow::Borrowed(object),
+    // A server converts nothing of an object that is not there yet.
+    let stays = convert::api_version(object) == version
+        || object.get("metadata").is_none()
+        || scene.kind.conversion.is_none()
+        || scene.kind.schema_of(version).is_none();
+    let object = if stays {
+        Cow::Borrowed(object)
+    } else {
+        let converted = convert::to_version(scene.calls, scene.kind, object.clone(), version);
+        Cow::Owned(converted.map_err(|refusal| refusal.message().to_owned())?)
     };
     if is_own(scene, version) {
         return Ok((scene.schema(), object));

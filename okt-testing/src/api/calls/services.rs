@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use parking_lot::Mutex;
@@ -75,11 +75,10 @@ impl Services {
             Ok(answer) => answer,
             Err(why) => return Err(CallFailure::Missing(format!("Post \"{url}\": {why}"))),
         };
-        let (head, body) = answer.into_parts();
-        if !head.status.is_success() {
-            return Err(CallFailure::Missing(refused(head.status, &body)));
+        if !answer.status().is_success() {
+            return Err(CallFailure::Missing(refused(&answer)));
         }
-        check_review(call, &uid, &body)
+        check_review(call, &uid, answer.body())
     }
 
     /// Sends the request.
@@ -150,28 +149,53 @@ fn host_of(store: &Store, namespace: &str, name: &str) -> Result<String, String>
 }
 
 /// Returns the error of a Go client for an answer without success.
-fn refused(status: StatusCode, body: &[u8]) -> String {
+fn refused(answer: &Response<Bytes>) -> String {
+    let (status, body) = (answer.status(), answer.body());
     let given: Value = serde_json::from_slice(body).unwrap_or_default();
-    match (text(&given, &["kind"]), text(&given, &["message"])) {
-        ("Status", message) if !message.is_empty() => message.to_owned(),
-        _ => match status {
-            StatusCode::NOT_FOUND => "the server could not find the requested resource".to_owned(),
-            StatusCode::BAD_REQUEST => {
-                "the server rejected our request for an unknown reason".to_owned()
-            }
-            _ if status.is_server_error() => {
-                let body = String::from_utf8_lossy(body);
-                let body = body.trim();
-                format!(
-                    "an error on the server ({body:?}) has prevented the request from succeeding"
-                )
-            }
-            _ => format!(
+    if let ("Status", message @ [_, ..]) = (
+        text(&given, &["kind"]),
+        text(&given, &["message"]).as_bytes(),
+    ) {
+        return String::from_utf8_lossy(message).into_owned();
+    }
+    let known = match status {
+        StatusCode::UNAUTHORIZED => "the server has asked for the client to provide credentials",
+        StatusCode::NOT_FOUND => "the server could not find the requested resource",
+        StatusCode::METHOD_NOT_ALLOWED => {
+            "the server does not allow this method on the requested resource"
+        }
+        StatusCode::CONFLICT => "the server reported a conflict",
+        StatusCode::UNPROCESSABLE_ENTITY => {
+            "the server rejected our request due to an error in our request"
+        }
+        StatusCode::TOO_MANY_REQUESTS => {
+            "the server has received too many requests and has asked us to try again later"
+        }
+        StatusCode::SERVICE_UNAVAILABLE => "the server is currently unable to handle the request",
+        StatusCode::GATEWAY_TIMEOUT => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
+        StatusCode::BAD_REQUEST => "the server rejected our request for an unknown reason",
+        _ if status.is_server_error() => {
+            let media = answer
+                .headers()
+                .get(CONTENT_TYPE)
+                .map(HeaderValue::as_bytes);
+            let is_text = media.is_none_or(|media| media.starts_with(b"text/"));
+            let body = String::from_utf8_lossy(body);
+            let body = if is_text { body.trim() } else { "unknown" };
+            return format!(
+                "an error on the server ({body:?}) has prevented the request from succeeding"
+            );
+        }
+        _ => {
+            return format!(
                 "the server responded with the status code {} but did not return more information",
                 status.as_u16()
-            ),
-        },
-    }
+            );
+        }
+    };
+    known.to_owned()
 }
 
 /// Returns the response of a review that belongs to a request.
@@ -182,19 +206,28 @@ fn check_review(call: &WebhookCall, uid: &str, body: &[u8]) -> CallResult {
         ))
     })?;
     let (api_version, kind) = &call.review;
-    let found = (text(&answer, &["apiVersion"]), text(&answer, &["kind"]));
     let is_checked = api_version.ends_with("/v1");
-    if is_checked && found != (api_version, kind) {
-        let shown = |(version, kind): (&str, &str)| format!("{version}, Kind={kind}");
+    let is_conversion = *kind == "ConversionReview";
+    let found = (text(&answer, &["apiVersion"]), text(&answer, &["kind"]));
+    let is_other = is_checked && found != (api_version, kind);
+    let other = || {
+        let shown = |(version, kind): (&str, &str)| {
+            let version = if version.is_empty() { "/" } else { version };
+            format!("{version}, Kind={kind}")
+        };
         let (expected, got) = (shown((api_version, kind)), shown(found));
-        return Err(CallFailure::Invalid(format!(
+        CallFailure::Invalid(format!(
             "expected webhook response of {expected}, got {got}"
-        )));
+        ))
+    };
+    if is_other && is_conversion {
+        return Err(other());
     }
     let Some(response) = answer.get("response").filter(|it| it.is_object()) else {
-        let absent = match *kind {
-            "ConversionReview" => "no response provided",
-            _ => "webhook response was absent",
+        let absent = if is_conversion {
+            "no response provided"
+        } else {
+            "webhook response was absent"
         };
         return Err(CallFailure::Invalid(absent.to_owned()));
     };
@@ -202,6 +235,9 @@ fn check_review(call: &WebhookCall, uid: &str, body: &[u8]) -> CallResult {
     if is_checked && given != uid {
         let why = format!("expected response.uid={uid:?}, got {given:?}");
         return Err(CallFailure::Invalid(why));
+    }
+    if is_other {
+        return Err(other());
     }
     Ok(response.clone())
 }

@@ -64,6 +64,13 @@ fn check_conversion(crd: &Value, is_wanted: bool, causes: &mut Causes) {
             let detail = "should not be set when strategy is not set to Webhook";
             causes.forbidden(path, detail);
         }
+        if given(&["spec", "conversion", "webhook", "conversionReviewVersions"]).is_some() {
+            let path = "spec.conversion.conversionReviewVersions";
+            causes.forbidden(
+                path,
+                "should not be set when strategy is not set to Webhook",
+            );
+        }
         return;
     }
     match config {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::call::Call;
 use crate::api::admission::Admission;
@@ -53,6 +53,7 @@ fn admission(
 ) -> Admission {
     let mut options = call.admission_options(record, Subresource::None);
     options.dry_run = record.dry_run;
+    options.options = given_options(call);
     Admission::of(store, calls, kind, key, options)
 }
 
@@ -67,28 +68,26 @@ pub(super) fn of_collection(
     let selector = call.selector(kind)?;
     let (deletion, _) = asked(call)?;
     record.dry_run = deletion.dry_run;
-    let admission = |store: &Store, key: &Key| admission(store, calls, (call, record), kind, key);
-    let mut items = Vec::new();
-    for (key, object) in selected(store, calls, kind, namespace, &selector)? {
-        items.push((admission(store, &key), key, object));
-    }
+    let selected = selected(store, calls, kind, namespace, &selector)?;
     // Webhooks are asked about all before the first one is deleted, which cannot be done anew.
     let mut checked = Ok(());
-    for (admission, key, _) in &items {
-        let allowed = delete::allow(store, admission, kind, key, &deletion);
+    for (key, _) in &selected {
+        let admission = admission(
+            store,
+            calls,
+            (call, record),
+            kind,
+            &Key::new(&key.namespace, ""),
+        );
+        let allowed = delete::allow(store, &admission, kind, key, &deletion);
         checked = checked.and(allowed.map(drop));
     }
     checked?;
-    let mut deleted = Vec::new();
-    for (admission, key, object) in items {
-        match delete::allow(store, &admission, kind, &key, &deletion) {
-            Ok(allowed) => drop(delete::delete(store, kind, allowed, &deletion)),
-            // It has gone with one that was deleted before it.
-            Err(gone) if gone.code == 404 => continue,
-            Err(refusal) => return Err(refusal),
-        }
-        deleted.push(read::item(kind, &object));
+    let now = calls.once("now", || store.clock.text());
+    for (_, object) in &selected {
+        delete::delete_shown(store, kind, object, &now, &deletion);
     }
+    let deleted = selected.iter().map(|(_, object)| read::item(kind, object));
     let mut metadata = json!({ "resourceVersion": store.version().to_string() });
     if !kind.is_built_in() {
         metadata["continue"] = "".into();
@@ -127,6 +126,24 @@ fn selected(
         }
     }
     Ok(selected)
+}
+
+/// Returns the options of a deletion as they were given: those of the body, if there is one.
+fn given_options(call: &Call) -> Map<String, Value> {
+    if !call.body.is_empty() {
+        let body = call.parse(&["application/json", "application/yaml"]);
+        let mut given = body.ok().and_then(|body| body.as_object().cloned());
+        return given.take().unwrap_or_default();
+    }
+    let mut given = Map::new();
+    if call.query.has("propagationPolicy") {
+        let policy = call.query.text("propagationPolicy");
+        given.insert("propagationPolicy".to_owned(), policy.into());
+    }
+    if call.dry_run() {
+        given.insert("dryRun".to_owned(), json!(["All"]));
+    }
+    given
 }
 
 /// Returns the requested deletion and the deprecated `orphanDependents`.
