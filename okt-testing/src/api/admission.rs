@@ -121,14 +121,19 @@ impl Admission {
     ///
     /// # Errors
     /// A webhook refuses the write, fails, or is yet to be called.
-    pub(crate) fn validate(&self, old: Option<&Value>, new: Option<&Value>) -> Result<(), Refusal> {
+    pub(crate) fn validate(&self, old: Option<&Value>, new: &Value) -> Result<(), Refusal> {
         self.calls().check_made()?;
+        if self.is_closed(old) {
+            return Ok(());
+        }
+        self.ask_validating(old, Some(new))
+    }
+
+    fn ask_validating(&self, old: Option<&Value>, new: Option<&Value>) -> Result<(), Refusal> {
         let mut first = Ok(());
-        if !self.is_closed(old) {
-            for hook in hooks(&self.validating) {
-                // All are asked before the first refusal is returned.
-                first = first.and(self.ask(&hook, old, new, 0).map(drop));
-            }
+        for hook in hooks(&self.validating) {
+            // All are asked before the first refusal is returned.
+            first = first.and(self.ask(&hook, old, new, 0).map(drop));
         }
         first
     }
@@ -143,7 +148,7 @@ impl Admission {
                 self.patched(&hook, &change, steps)?;
             }
         }
-        self.validate(Some(old), None)
+        self.ask_validating(Some(old), None)
     }
 
     /// Whether the namespace does not exist, or takes no new object: then the write fails, and no webhook is asked.

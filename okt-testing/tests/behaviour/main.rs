@@ -10,3 +10,4 @@ mod records;
 mod robustness;
 mod shards;
 mod support;
+mod webhooks;

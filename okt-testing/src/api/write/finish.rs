@@ -53,7 +53,7 @@ pub(super) fn finish_create(
     }
     let declared = initialise(store, kind, &mut object, &now)?;
     check(params, &object, None)?;
-    params.admission.validate(None, Some(&object))?;
+    params.admission.validate(None, &object)?;
     let mut object = convert::absorb(calls, kind, object)?;
     let hides = hide(params, &mut object);
     let foreseen = Foreseen::of(calls, kind, &object)?;
@@ -151,7 +151,7 @@ pub(super) fn finish_update(
         object::raise_generation(new);
     }
     check(params, new, Some(old))?;
-    params.admission.validate(Some(old), Some(new))?;
+    params.admission.validate(Some(old), new)?;
     let same = is_same(old, new);
     if same {
         // A change of the times of entries alone is no change.
