@@ -88,8 +88,9 @@ type Kinds = Arc<Vec<HookedKind>>;
 /// ```
 /// # use okt::Application;
 /// # async fn example<A: Application>() -> Result<(), Box<dyn std::error::Error>> {
-/// let server = okt_testing::ApiServer::new();
-/// server.set_service("default", "tents-webhook", okt::webhooks_of::<A>());
+/// let webhooks = okt::webhooks_of::<A>();
+/// // In a test: server.set_service("default", "tents-webhook", webhooks);
+/// # drop(webhooks);
 /// # Ok(())
 /// # }
 /// ```
