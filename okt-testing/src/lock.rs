@@ -18,7 +18,7 @@ use okt_wire::versions::KindVersions;
 /// ```no_run
 /// # use okt_core::Lifecycle;
 /// # fn test<WidgetState: Lifecycle>() {
-/// okt_testing::lock::check("lifecycle.lock", &[WidgetState::GRAPH]);
+/// okt_testing::lock::check("lifecycle.lock", [WidgetState::GRAPH]);
 /// # }
 /// ```
 ///

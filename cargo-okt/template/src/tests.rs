@@ -90,7 +90,7 @@ async fn a_first_attempt_starts_the_application() {
 /// Compares the graph with `lifecycle.lock`: a change that takes something from stored objects needs a reason there.
 #[test]
 fn the_graph_is_that_of_the_lock_file() {
-    okt_testing::lock::check("lifecycle.lock", &[WidgetState::GRAPH]);
+    okt_testing::lock::check("lifecycle.lock", [WidgetState::GRAPH]);
 }
 
 /// Rehearses faults: a crash before and after each write, a stale cache, lost work, two operators at once, and others.
