@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use okt_syntax::lock::{LockedGraph, compare_texts};
+use okt_syntax::lock::{LockedGraph, compare_texts, with_locked};
 
 use crate::crates::Crates;
 use crate::output::print;
@@ -63,8 +63,8 @@ fn declared(root: &Path) -> Result<String, String> {
         if !file.mistakes.is_empty() {
             return Err(format!("{} has mistakes; see `cargo okt check`", file.path));
         }
-        source.with_graphs(|graphs| {
-            for (version, graph) in source.versions().iter().zip(graphs) {
+        with_locked(source, |graphs| {
+            for LockedGraph { version, graph } in graphs {
                 let version = version.clone().or_else(|| file.version.clone());
                 text.push_str(&LockedGraph { version, graph }.declaration());
             }

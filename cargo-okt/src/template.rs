@@ -72,17 +72,14 @@ mod tests {
     use std::path::Path;
 
     use expect_test::expect_file;
-    use okt_syntax::lock::write;
+    use okt_syntax::lock::{with_locked, write};
     use okt_syntax::source::{Cfg, Source};
 
     #[test]
     fn the_lock_file_of_the_template_has_its_graph() {
         let code = include_str!("../template/src/resource.rs");
         let source = Source::parse(code, &Cfg::new([])).expect("it is Rust");
-        let lock = source.with_graphs(|graphs| {
-            let graphs: Vec<_> = graphs.iter().map(Into::into).collect();
-            write("", &graphs)
-        });
+        let lock = with_locked(&source, |graphs| write("", graphs));
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("template/lifecycle.lock");
         expect_file![file].assert_eq(&lock);
     }

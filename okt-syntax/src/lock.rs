@@ -180,8 +180,8 @@ pub fn write(earlier: &str, graphs: &[LockedGraph<'_>]) -> String {
     text
 }
 
-/// Calls a function with the graphs of a text.
-fn with_locked<T>(source: &Source, look: impl FnOnce(&[LockedGraph<'_>]) -> T) -> T {
+/// Calls a function with all graphs of a text, as [`Source::with_graphs`] does.
+pub fn with_locked<T>(source: &Source, look: impl FnOnce(&[LockedGraph<'_>]) -> T) -> T {
     source.with_graphs(|graphs| {
         let versions = source.versions().iter().cloned();
         let graphs = versions.zip(graphs);

@@ -140,9 +140,10 @@
 //!   each version, and again when it changes; a real server converts some again for each request.
 //!   Without a `caBundle` no certificate is trusted. Some errors of connections have other words.
 //!
-//! Answered with 501: CRDs that lack a version in which objects are still stored (a real server then fails to read them) · server-side apply of the scale of a
-//! custom resource (a real server fails with 500), and of a scale that sets more than its name and
-//! replicas · other subresources of built-in kinds (logs, exec, eviction, tokens)
+//! Answered with 501: CRDs that lack a version in which objects are still stored (a real server then
+//! fails to read them) · server-side apply of the scale of a custom resource (a real server fails
+//! with 500), and of a scale that sets more than its name and replicas · other subresources of
+//! built-in kinds (logs, exec, eviction, tokens)
 //! · built-in resources and groups that are not in the list of the README · bodies in protobuf
 //! (`kubectl create` of built-in kinds) · CEL macros with two variables (e.g. `all(k, v, ..)`),
 //! `sortBy` · objects nested deeper than 100 levels · columns of a CRD whose JSON path has `..`,

@@ -84,6 +84,20 @@ struct Camp {
 }
 
 impl Camp {
+    /// Returns a camp without replicas, with tents of the first version.
+    async fn pitched(kubernetes: Kubernetes, tents: usize) -> Self {
+        let client = kubernetes.client();
+        let crd = okt::crd::<v1alpha1::Tent>().expect("a CRD");
+        apply(&client, &crd).await;
+        Self {
+            users: Users::arrive(client, tents).await,
+            service: Service::open().await,
+            replicas: BTreeMap::new(),
+            ended: Vec::new(),
+            kubernetes,
+        }
+    }
+
     /// Replaces a replica by one of a release.
     async fn replace(&mut self, name: &'static str, release: Release) {
         if let Some(mut before) = self.replicas.remove(name) {
@@ -382,16 +396,7 @@ async fn a_kind_goes_from_v1alpha1_to_v1_replica_by_replica_and_once_back() {
     };
     show_logs();
     let client = kubernetes.client();
-    let crd = okt::crd::<v1alpha1::Tent>().expect("a CRD");
-    apply(&client, &crd).await;
-    let users = Users::arrive(client.clone(), number("OKT_TENTS", TENTS)).await;
-    let mut camp = Camp {
-        service: Service::open().await,
-        replicas: BTreeMap::new(),
-        ended: Vec::new(),
-        kubernetes,
-        users,
-    };
+    let mut camp = Camp::pitched(kubernetes, number("OKT_TENTS", TENTS)).await;
     for name in ["a", "b", "c"] {
         camp.replace(name, Release::First).await;
     }
@@ -489,16 +494,7 @@ async fn kubernetes_itself_brings_all_objects_over_where_it_can() {
     };
     show_logs();
     let client = kubernetes.client();
-    let crd = okt::crd::<v1alpha1::Tent>().expect("a CRD");
-    apply(&client, &crd).await;
-    let users = Users::arrive(client.clone(), 10).await;
-    let mut camp = Camp {
-        service: Service::open().await,
-        replicas: BTreeMap::new(),
-        ended: Vec::new(),
-        kubernetes,
-        users,
-    };
+    let mut camp = Camp::pitched(kubernetes, 10).await;
     camp.replace("a", Release::Last).await;
     camp.apply_union().await;
     camp.acts("a").await;

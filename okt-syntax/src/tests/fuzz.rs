@@ -58,7 +58,7 @@ fn no_declaration_makes_the_macros_panic() {
 /// Checks an item as a source file, and compares its graphs with a lock file of them.
 #[cfg(feature = "source")]
 fn from_source(item: &str) {
-    use crate::lock::{compare, write};
+    use crate::lock::{compare, with_locked, write};
     use crate::source::{Cfg, Source};
 
     // The attribute is the first word of some mutants only.
@@ -68,9 +68,8 @@ fn from_source(item: &str) {
             for mistake in source.mistakes() {
                 mistake.render(&text, "src/main.rs", false);
             }
-            source.with_graphs(|graphs| {
-                let graphs: Vec<_> = graphs.iter().map(Into::into).collect();
-                let _ = compare(&write("", &graphs), &graphs);
+            with_locked(&source, |graphs| {
+                let _ = compare(&write("", graphs), graphs);
             });
         }
         Err(mistake) => {

@@ -25,6 +25,9 @@ use crate::api::{object, patch};
 const VALIDATING: &str = "validatingwebhookconfigurations";
 const MUTATING: &str = "mutatingwebhookconfigurations";
 
+/// How often a mutating webhook may be called for one write.
+const ROUNDS: usize = 2;
+
 /// What is asked of webhooks about one request.
 #[derive(Debug)]
 pub(crate) struct Admission {
@@ -85,31 +88,23 @@ impl Admission {
         let mut object = mem::take(new);
         let mut invoked = BTreeSet::new();
         let mut again = BTreeSet::new();
-        for hook in &hooks {
-            let Some((change, steps)) = self.ask(hook, old, Some(&object), 0)? else {
-                continue;
-            };
-            if let Some(patched) = self.patched(hook, &change, steps)? {
-                if Some(&patched) != change.new.as_deref() {
-                    again.append(&mut invoked);
+        for round in 0..ROUNDS {
+            for hook in &hooks {
+                if round > 0 && !again.contains(&hook.id()) {
+                    continue;
                 }
-                object = patched;
-            }
-            if hook.is_reinvoked() {
-                invoked.insert(hook.id());
-            }
-        }
-        for hook in &hooks {
-            if !again.contains(&hook.id()) {
-                continue;
-            }
-            if let Some((change, steps)) = self.ask(hook, old, Some(&object), 1)?
-                && let Some(patched) = self.patched(hook, &change, steps)?
-            {
-                if Some(&patched) != change.new.as_deref() {
-                    again.append(&mut invoked);
+                let Some((change, steps)) = self.ask(hook, old, Some(&object), round)? else {
+                    continue;
+                };
+                if let Some(patched) = self.patched(hook, &change, steps)? {
+                    if Some(&patched) != change.new.as_deref() {
+                        again.append(&mut invoked);
+                    }
+                    object = patched;
                 }
-                object = patched;
+                if hook.is_reinvoked() {
+                    invoked.insert(hook.id());
+                }
             }
         }
         let own = self.request.kind.api_version();

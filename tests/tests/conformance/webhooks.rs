@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::behaviour::behaviours;
 use crate::hooks::{Answer, Hook, MUTATING, VALIDATING, allow, patched};
+use crate::reply::Reply;
 use crate::world::{World, eventually, owned, uid};
 
 async fn a_denial_has_the_words_the_code_and_the_reason_of_the_webhook(world: &World) {
@@ -202,6 +203,15 @@ async fn a_mutating_webhook_changes_what_is_checked_and_stored(world: &World) {
     assert_eq!(changed["metadata"]["generation"], 1);
 }
 
+/// Waits until a widget is refused with this code: a server takes a moment to know a webhook.
+async fn refused_at_last(world: &World, spec: Value, code: u16) -> Reply {
+    eventually("the webhook is called", async || {
+        let reply = world.create("a", spec.clone()).await;
+        (reply.code == code).then_some(reply)
+    })
+    .await
+}
+
 async fn a_webhook_that_cannot_be_called_stops_a_write_or_is_ignored(world: &World) {
     let hook = Hook::new(world, "gone", allow);
     let away = json!({ "url": "https://127.0.0.1:1/away" });
@@ -209,10 +219,7 @@ async fn a_webhook_that_cannot_be_called_stops_a_write_or_is_ignored(world: &Wor
     world
         .configure(VALIDATING, &hook.configuration(world, &fields))
         .await;
-    let refused = eventually("the webhook is called", async || {
-        let reply = world.create("a", json!({})).await;
-        (reply.code == 500).then_some(reply)
-    });
+    let refused = refused_at_last(world, json!({}), 500);
     refused.await.refused(500, "Internal error occurred: failed calling webhook \"hook.conformance.okt.dev\": failed to call webhook: Post \"https://127.0.0.1:1/away?timeout=5s\": …connection refused");
     let path = format!(
         "/apis/admissionregistration.k8s.io/v1/{VALIDATING}/{}",
@@ -275,10 +282,7 @@ async fn a_webhook_whose_certificate_nobody_trusts_is_not_called(world: &World) 
     world
         .configure(VALIDATING, &hook.configuration(world, &fields))
         .await;
-    let refused = eventually("the webhook is called", async || {
-        let reply = world.create("a", json!({})).await;
-        (reply.code == 500).then_some(reply)
-    });
+    let refused = refused_at_last(world, json!({}), 500);
     refused.await.refused(
         500,
         "…tls: failed to verify certificate: x509: certificate …",
@@ -327,12 +331,7 @@ async fn a_condition_that_fails_refuses_the_write(world: &World) {
     world
         .configure(VALIDATING, &hook.configuration(world, &fields))
         .await;
-    let refused = eventually("the condition is evaluated", async || {
-        let reply = world
-            .post(&world.path(), &world.widget("a", json!({ "count": 1 })))
-            .await;
-        (reply.code == 403).then_some(reply)
-    });
+    let refused = refused_at_last(world, json!({ "count": 1 }), 403);
     refused
         .await
         .refused(403, "widgets.demo.okt.dev \"a\" is forbidden: …");

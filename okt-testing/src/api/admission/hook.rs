@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::request::{AdmissionRequest, Change, operation};
+use super::request::{AdmissionRequest, Change, operation, version_of};
 use crate::api::client_config::ClientConfig;
 use crate::api::object::{self, items, text, texts};
 use crate::api::refusal::Refusal;
@@ -147,8 +147,7 @@ impl Hook {
         }
         rules.iter().find_map(|rule| {
             let mut others = kind.siblings.iter().map(|sibling| &sibling.api_version);
-            let version = |other: &str| other.rsplit('/').next().unwrap_or_default().to_owned();
-            others.find(|other| fits(rule, &version(other))).cloned()
+            others.find(|other| fits(rule, version_of(other))).cloned()
         })
     }
 }

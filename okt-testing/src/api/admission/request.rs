@@ -67,6 +67,11 @@ impl<'v> Change<'v> {
     }
 }
 
+/// Returns the version of an `apiVersion` (e.g. `v1`).
+pub(super) fn version_of(api_version: &str) -> &str {
+    api_version.rsplit('/').next().unwrap_or_default()
+}
+
 pub(super) fn operation(old: Option<&Value>, new: Option<&Value>) -> &'static str {
     match (old, new) {
         (None, _) => "CREATE",
@@ -80,7 +85,7 @@ impl AdmissionRequest {
     pub(super) fn review(&self, change: &Change<'_>) -> Value {
         let kind = &self.kind;
         let group = &kind.group;
-        let version = change.version.rsplit('/').next().unwrap_or_default();
+        let version = version_of(&change.version);
         let mut options = self.options.options.clone();
         let operation = change.operation();
         let options_kind = match operation {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::ADMISSION;
 use crate::api::causes::Causes;
-use crate::api::client_config::ClientConfig;
+use crate::api::client_config::{ClientConfig, known_version};
 use crate::api::kind::ServedKind;
 use crate::api::object::{at, items, text, texts};
 
@@ -50,7 +50,7 @@ pub(crate) fn check_webhooks(kind: &ServedKind, object: &Value, causes: &mut Cau
         let field = format!("{path}.admissionReviewVersions");
         if versions.is_empty() {
             causes.required(field, "must specify one of v1, v1beta1");
-        } else if !versions.iter().any(|it| matches!(*it, "v1" | "v1beta1")) {
+        } else if known_version(&versions).is_none() {
             let detail = "must include at least one of v1, v1beta1";
             causes.invalid(field, versions, detail);
         }

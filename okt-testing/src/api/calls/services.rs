@@ -152,11 +152,9 @@ fn host_of(store: &Store, namespace: &str, name: &str) -> Result<String, String>
 fn refused(answer: &Response<Bytes>) -> String {
     let (status, body) = (answer.status(), answer.body());
     let given: Value = serde_json::from_slice(body).unwrap_or_default();
-    if let ("Status", message @ [_, ..]) = (
-        text(&given, &["kind"]),
-        text(&given, &["message"]).as_bytes(),
-    ) {
-        return String::from_utf8_lossy(message).into_owned();
+    let message = text(&given, &["message"]);
+    if text(&given, &["kind"]) == "Status" && !message.is_empty() {
+        return message.to_owned();
     }
     let known = match status {
         StatusCode::UNAUTHORIZED => "the server has asked for the client to provide credentials",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::call::Call;
-use crate::api::admission::Admission;
+use crate::api::admission::{Admission, RequestOptions};
 use crate::api::answer::ApiAnswer;
 use crate::api::calls::WebhookCalls;
 use crate::api::convert;
@@ -31,7 +31,7 @@ pub(super) fn of_object(
 ) -> Result<ApiAnswer, Refusal> {
     let (deletion, orphans) = asked(call)?;
     record.dry_run = deletion.dry_run;
-    let admission = admission(store, calls, (call, record), kind, key);
+    let admission = Admission::of(store, calls, kind, key, told(call, record));
     let allowed = delete::allow(store, &admission, kind, key, &deletion)?;
     let deleted = delete::delete(store, kind, allowed, &deletion);
     // Only a client that uses `orphanDependents` gets this code.
@@ -43,18 +43,13 @@ pub(super) fn of_object(
     Ok(answer)
 }
 
-/// Returns what is asked of webhooks about the deletion of an object.
-fn admission(
-    store: &Store,
-    calls: &Arc<WebhookCalls>,
-    (call, record): (&Call, &RequestRecord),
-    kind: &Arc<ServedKind>,
-    key: &Key,
-) -> Admission {
-    let mut options = call.admission_options(record, Subresource::None);
-    options.dry_run = record.dry_run;
-    options.options = given_options(call);
-    Admission::of(store, calls, kind, key, options)
+/// Returns what webhooks are told of a deletion.
+fn told(call: &Call, record: &RequestRecord) -> RequestOptions {
+    RequestOptions {
+        dry_run: record.dry_run,
+        options: given_options(call),
+        ..call.admission_options(record, Subresource::None)
+    }
 }
 
 pub(super) fn of_collection(
@@ -71,14 +66,10 @@ pub(super) fn of_collection(
     let selected = selected(store, calls, kind, namespace, &selector)?;
     // Webhooks are asked about all before the first one is deleted, which cannot be done anew.
     let mut checked = Ok(());
+    let told = told(call, record);
     for (key, _) in &selected {
-        let admission = admission(
-            store,
-            calls,
-            (call, record),
-            kind,
-            &Key::new(&key.namespace, ""),
-        );
+        let nameless = Key::new(&key.namespace, "");
+        let admission = Admission::of(store, calls, kind, &nameless, told.clone());
         let allowed = delete::allow(store, &admission, kind, key, &deletion);
         checked = checked.and(allowed.map(drop));
     }
