@@ -9,7 +9,7 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::{Api, Client};
-use okt_testing::{ApiServer, Served, controllers};
+use okt_apiserver::{ApiServer, Served, controllers};
 use serde_json::Value;
 
 use crate::output::print;
@@ -29,6 +29,9 @@ pub(crate) struct Serve {
     /// The port [default: a free one]
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     port: u16,
+    /// Serve over TLS, with a certificate that the kubeconfig trusts.
+    #[arg(long)]
+    tls: bool,
     /// The kubeconfig to write; it is removed at the end.
     #[arg(long, default_value = "okt-api.kubeconfig", value_name = "FILE")]
     kubeconfig: PathBuf,
@@ -47,6 +50,11 @@ struct FileObject {
 impl Serve {
     /// Serves the API until Ctrl-C.
     pub(crate) async fn run(self) -> Result<(), String> {
+        // What this API does not serve.
+        tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::WARN)
+            .with_writer(io::stderr)
+            .init();
         let objects = read_all(&self.files)?;
         if self.kubeconfig.exists() {
             return Err(format!(
@@ -57,10 +65,13 @@ impl Serve {
         let server = ApiServer::new();
         let client = server.client_named(MANAGER);
         let made = apply_all(&client, objects).await?;
-        let served = server
-            .serve_on(self.port)
-            .await
-            .map_err(|error| format!("cannot listen on port {}: {error}", self.port))?;
+        let served = if self.tls {
+            server.serve_tls_on(self.port).await
+        } else {
+            server.serve_on(self.port).await
+        };
+        let served =
+            served.map_err(|error| format!("cannot listen on port {}: {error}", self.port))?;
         if self.controllers {
             for controller in [
                 controllers::kubelet(),
@@ -118,14 +129,14 @@ fn report(served: &Served, kubeconfig: &WrittenFile, made: &[String]) -> String 
         made => format!("It has: {}.", made.join(", ")),
     };
     format!(
-        "The API listens on http://{}. {made}
+        "The API listens on {}. {made}
 It keeps everything in memory until you press Ctrl-C.
 
 To use it, in another terminal:
   export KUBECONFIG={}
   kubectl get namespaces
 ",
-        served.address(),
+        served.url(),
         kubeconfig.0.display(),
     )
 }

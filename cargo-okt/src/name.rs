@@ -34,42 +34,8 @@ const OF_CARGO: [&str; 9] = [
 const OF_WINDOWS: [&str; 4] = ["aux", "con", "nul", "prn"];
 
 /// Names that Rust has in scope everywhere, or that derives write without a path.
-const OF_RUST: [&str; 34] = [
-    "AsMut",
-    "AsRef",
-    "Box",
-    "Clone",
-    "Copy",
-    "Debug",
-    "Default",
-    "Drop",
-    "Eq",
-    "Err",
-    "Extend",
-    "Fn",
-    "FnMut",
-    "FnOnce",
-    "From",
-    "Future",
-    "Hash",
-    "Into",
-    "Iterator",
-    "None",
-    "Ok",
-    "Option",
-    "Ord",
-    "PartialEq",
-    "PartialOrd",
-    "Result",
-    "Send",
-    "Sized",
-    "Some",
-    "String",
-    "Sync",
-    "ToString",
-    "Unpin",
-    "Vec",
-];
+const OF_RUST: &str = "AsMut AsRef Box Clone Copy Debug Default Drop Eq Err Extend Fn FnMut FnOnce From Future Hash Into Iterator \
+    None Ok Option Ord PartialEq PartialOrd Result Send Sized Some String Sync ToString Unpin Vec";
 
 /// The name of the package, its program and its service account.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -156,7 +122,7 @@ impl FromStr for KindName {
             ));
         }
         let is_word = syn::parse_str::<syn::Ident>(kind).is_err();
-        if is_word || OF_RUST.contains(&kind) || template::has_a_name_of(kind) {
+        if is_word || OF_RUST.split(' ').any(|name| name == kind) || template::has_a_name_of(kind) {
             return Err(format!(
                 "the kind `{kind}` would be taken for something else in the code of the operator"
             ));

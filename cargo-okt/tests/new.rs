@@ -77,7 +77,7 @@ fn okt_comes_from_the_given_source() {
         git.contains(r#"okt = { git = "https://example.org/o\"k t.git", features"#),
         "{git}"
     );
-    assert!(git.contains(r#"okt-testing = { git = "https://example.org/o\"k t.git", features"#));
+    assert!(git.contains(r#"okt-testing = { git = "https://example.org/o\"k t.git" }"#));
     let version = from("from-version", "0.1.0-rc.1");
     let okt = r#"okt = { version = "0.1.0-rc.1", features"#;
     assert!(version.contains(okt), "{version}");

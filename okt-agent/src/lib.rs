@@ -15,6 +15,7 @@
 //! | directories that only the agent's user can change | `private` | `agent` |
 //!
 //! The crate `okt-sidecar` is the agent as a program that a file of commands configures.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // A module imports only from its own row and from those above it.
 //

@@ -1,4 +1,5 @@
 //! The core of a lifecycle: graph, checks, routes, decisions, trail, backoff, conditions and passes; no I/O, no clock.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 // Arithmetic on durations from your code or from an object must not panic: it saturates.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]

@@ -1,6 +1,7 @@
 //! How handlers reach their applications ([`reach`], with the feature of that name), and how they fail ([`Failure`]).
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has all of this.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // A module imports only from its own row and from those above it.
 //

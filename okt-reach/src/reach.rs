@@ -98,7 +98,7 @@ const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let client = okt_testing::ApiServer::new().client();
+/// let client = okt_apiserver::ApiServer::new().client();
 /// let reach = Reach::inside(client.clone());
 /// // For protocols other than HTTP (a database driver):
 /// let route = reach.service("team-a", "db", 5432).await?;

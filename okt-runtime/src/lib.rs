@@ -19,7 +19,7 @@
 //! | `operator` | all objects of a kind: watches, start and stop |
 //!
 //! Operators depend on [`okt`](https://docs.rs/okt), which has this API.
-
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // A duration from user code must not cause a panic: `clock::after` adds times, and durations saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

@@ -76,7 +76,7 @@
 //! }
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let client = okt_testing::ApiServer::new().client();
+//! # let client = okt_apiserver::ApiServer::new().client();
 //! # Api::all(client.clone()).create(&PostParams::default(), &okt::crd::<Sign>()?).await?;
 //! # let api: Api<Sign> = Api::default_namespaced(client.clone());
 //! # let sign = Sign::new("welcome", SignSpec { lifecycle: Desired::default() });

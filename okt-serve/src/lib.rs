@@ -15,7 +15,7 @@
 //! okt_serve::server(listener, 128).serve(Router::new().into_make_service()).await
 //! # }
 //! ```
-
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // A duration from user code must not cause a panic: durations saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

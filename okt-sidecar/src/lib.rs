@@ -11,6 +11,7 @@
 //! | `http`, `probe`, `application` | HTTP requests; the observation of the application; the application as a process |
 //! | `work`, `job`, `call` | the application as the file describes it; the steps of a state's work; requests as steps |
 //! | `run`, `conform` | the life of the agent, from its file to its end; the conformance test of other agents |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod application;
 mod call;

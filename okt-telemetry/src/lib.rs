@@ -11,7 +11,7 @@
 //! | [`receivers`] | `CloudEvents`, a collector of traces |
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has what they need of this.
-
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // A duration from user code must not cause a panic: `clock::after` adds times, and durations saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

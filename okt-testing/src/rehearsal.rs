@@ -51,6 +51,7 @@ mod run;
 mod stage;
 mod step;
 mod writes;
+mod written;
 
 pub use self::{report::Report, rules::Rules};
 

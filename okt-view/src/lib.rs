@@ -19,7 +19,7 @@
 //! # Ok(())
 //! # }
 //! ```
-
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // Times come from objects: sums saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

@@ -1,6 +1,7 @@
 //! Everything that an operator needs, in one crate.
 //!
 #![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub use okt_core::Graph;
 pub use okt_macros::crates;

@@ -115,7 +115,10 @@ impl BargeStateHandler for Barges {
 
     async fn upgrading(&self, cx: &Action<Barge>) -> Result<barge_state::AfterUpgrading, Failure> {
         let name = cx.object().name_any();
-        self.upgraded.lock().push(name.clone());
+        // A replica resumes what another one has begun.
+        if !cx.resumed() {
+            self.upgraded.lock().push(name.clone());
+        }
         let takes = *self.takes.lock();
         tokio::time::sleep(takes).await;
         if self.fail.lock().contains(&name) {

@@ -48,6 +48,32 @@ pub(crate) fn packages(repository: &Path) -> Vec<Package> {
     packages.collect()
 }
 
+/// Returns the published crates whose address is not that of the workspace, where a person sets it.
+pub(crate) fn own_addresses(repository: &Path) -> Vec<String> {
+    let published = packages(repository).into_iter();
+    let published = published.filter(|package| package.is_published);
+    let mut problems = Vec::new();
+    for package in published {
+        let manifest = manifest(&repository.join(&package.folder));
+        for key in ["repository", "homepage"] {
+            let found = manifest["package"].get(key);
+            if found.and_then(|it| it.get("workspace")) != Some(&Value::Boolean(true)) {
+                problems.push(format!(
+                    "{}: `{key}` is not that of the workspace",
+                    package.name
+                ));
+            }
+        }
+    }
+    problems
+}
+
+/// Returns the address of the project; empty if nobody has set it.
+pub(crate) fn address(repository: &Path) -> String {
+    let address = &manifest(repository)["workspace"]["package"]["repository"];
+    address.as_str().expect("a text").to_owned()
+}
+
 /// Returns what ARCHITECTURE.md has of the published crates: what each of them uses.
 pub(crate) fn described(page: &str) -> BTreeMap<String, BTreeSet<String>> {
     let lines = page.lines();

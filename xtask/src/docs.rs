@@ -47,6 +47,7 @@ impl<'a> Docs<'a> {
                 self.missing_paths(text),
                 self.missing_names(page, text),
                 self.wrong_commands(text),
+                self.invented_addresses(text),
             ]
             .concat();
             problems.extend(of_page.iter().map(|it| format!("{}: {it}", page.display())));
@@ -54,6 +55,23 @@ impl<'a> Docs<'a> {
         problems.extend(self.missing_crates());
         problems.extend(self.features_not_as_described());
         problems
+    }
+
+    /// Returns the addresses of this project that are not the one that a person has set.
+    fn invented_addresses(&self, text: &str) -> Vec<String> {
+        let address = crates::address(self.repository);
+        let words = text.split(|it: char| it.is_whitespace() || "()<>\"`".contains(it));
+        let links = words.filter(|word| word.starts_with("https://"));
+        let forges = links.filter(|link| ["git", "codeberg"].iter().any(|it| link.contains(it)));
+        forges
+            .filter(|link| {
+                link.split('/')
+                    .nth(4)
+                    .is_some_and(|it| it.trim_end_matches(".git") == "okt")
+            })
+            .filter(|link| address.is_empty() || !link.starts_with(&address))
+            .map(|link| format!("{link} is not the address in Cargo.toml"))
+            .collect()
     }
 
     /// Returns the links to pages, headings and files that do not exist.

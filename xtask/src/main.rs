@@ -24,13 +24,13 @@ use order::Order;
 /// What must not grow.
 mod limits {
     /// Lines of code in the `src` of the published crates.
-    pub(crate) const PRODUCT: usize = 91_800;
+    pub(crate) const PRODUCT: usize = 100_400;
     /// Lines of code of all tests and benches.
-    pub(crate) const TESTS: usize = 83_800;
+    pub(crate) const TESTS: usize = 85_600;
     /// Types whose name another type has, in percent.
     pub(crate) const REPEATED_NAMES: usize = 12;
     /// Functions of more than 60 lines.
-    pub(crate) const LONG_FUNCTIONS: usize = 52;
+    pub(crate) const LONG_FUNCTIONS: usize = 62;
     /// Lines of code of okt-runtime.
     pub(crate) const RUNTIME_LINES: usize = 20_000;
     /// Floors of okt-runtime.
@@ -106,6 +106,7 @@ fn main() -> ExitCode {
         circles(),
         imports_against_the_order(),
         grown(),
+        crates::own_addresses(repository()),
         Docs::read(repository()).problems(),
     ]
     .concat();
@@ -267,6 +268,11 @@ mod tests {
     #[test]
     fn the_docs_name_only_what_exists() {
         assert_eq!(Docs::read(repository()).problems(), [""; 0]);
+    }
+
+    #[test]
+    fn the_address_of_the_project_stands_in_one_place() {
+        assert_eq!(crates::own_addresses(repository()), [""; 0]);
     }
 
     #[test]

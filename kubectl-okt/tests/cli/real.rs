@@ -5,7 +5,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::{DynamicObject, PostParams};
 use kube::discovery::ApiResource;
-use okt_testing::Kubernetes;
+use okt_apiserver::Kubernetes;
 use okt_tests::{Databases, Served};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
-use okt_testing::Fault;
+use okt_apiserver::Fault;
 use serde_json::{Value, json};
 
 use crate::following::Following;

@@ -6,7 +6,7 @@ use expect_test::expect;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::PostParams;
-use okt_testing::Fault;
+use okt_apiserver::Fault;
 use serde_json::{Value, json};
 
 use crate::page::databases;

@@ -13,7 +13,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use okt::{Answer, Lifecycle, Resources};
-use okt_testing::Fault;
+use okt_apiserver::Fault;
 use okt_tests::DatabaseState::{Running, Servicing, Stopping};
 use okt_tests::{
     BargeState, Barges, MillState, Mills, Reply, Rig, RunnerState, Runners, Served, Sight, Stalls,
@@ -447,10 +447,16 @@ async fn job_that_fails() {
     rig.create("a", json!({})).await;
     rig.until_reason("a", "Ready", "WaitingForResources").await;
     let jobs: Api<Job> = Api::namespaced(rig.client.clone(), "default");
-    let failed = json!({ "status": { "conditions": [{
-        "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded",
-        "message": "Job has reached the specified backoff limit",
-    }] } });
+    let condition = |kind: &str| {
+        json!({
+            "type": kind, "status": "True", "reason": "BackoffLimitExceeded",
+            "message": "Job has reached the specified backoff limit",
+        })
+    };
+    let failed = json!({ "status": {
+        "startTime": "2026-01-01T00:00:00Z",
+        "conditions": [condition("FailureTarget"), condition("Failed")],
+    } });
     jobs.patch_status("load", &PatchParams::default(), &Patch::Merge(&failed))
         .await
         .expect("a status");

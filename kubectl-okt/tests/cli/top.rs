@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
-use okt_testing::Fault;
+use okt_apiserver::Fault;
 use serde_json::json;
 use tokio::process::Command;
 

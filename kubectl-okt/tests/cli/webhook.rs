@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use okt::{Group, Membership, Operator, crd};
-use okt_testing::Kubernetes;
+use okt_apiserver::Kubernetes;
 use okt_tests::{Cluster, Database, Databases};
 use rustls::ServerConfig;
 use rustls::crypto::ring::default_provider;

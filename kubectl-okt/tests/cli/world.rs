@@ -9,7 +9,7 @@ use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
 use kube::{Api, CustomResource};
 use okt::{Desired, LifecycleSpec, Status, lifecycle_graph};
-use okt_testing::{ApiServer, Served};
+use okt_apiserver::{ApiServer, Served};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

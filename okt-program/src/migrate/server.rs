@@ -22,7 +22,13 @@ const GROUP: &str = "storagemigration.k8s.io";
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// How long Kubernetes may take to begin. Its controller looks for new kinds every half minute, and may not run at all.
-const BEGINS: Duration = Duration::from_secs(90);
+const BEGINS: Duration = Duration::from_mins(3);
+
+/// What it says if its own controllers have not seen the changed kind within a minute, as in a busy cluster.
+const UNSEEN: [&str; 2] = ["does not exist in GC", "unable to obtain GVR"];
+
+/// How often it is asked: a kind that was not seen yet may be seen the next time.
+const TRIES: usize = 3;
 
 /// How long it may take: it does not say when it cannot go on. What it has brought over is not written once more.
 const ENDS: Duration = Duration::from_mins(10);
@@ -45,11 +51,18 @@ pub(super) async fn migrate(client: &Client, crd: &Definition) -> Result<bool, S
     let object = DynamicObject::new(&name, &kind).data(json!({
         "spec": { "resource": { "group": crd.kind.group, "resource": crd.kind.plural } },
     }));
-    let why = match api.create(&PostParams::default(), &object).await {
-        Ok(_) => followed(&api, &name).await?,
-        Err(kube::Error::Api(status)) if status.code == 409 => followed(&api, &name).await?,
-        Err(error) => Some(api_message(&error)),
-    };
+    let mut why = None;
+    for _ in 0..TRIES {
+        why = match api.create(&PostParams::default(), &object).await {
+            Ok(_) => followed(&api, &name).await?,
+            Err(kube::Error::Api(status)) if status.code == 409 => followed(&api, &name).await?,
+            Err(error) => Some(api_message(&error)),
+        };
+        let is_unseen = |why: &String| UNSEEN.iter().any(|it| why.contains(it));
+        if !why.as_ref().is_some_and(is_unseen) {
+            break;
+        }
+    }
     let Some(why) = why else {
         return Ok(true);
     };

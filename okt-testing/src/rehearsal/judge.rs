@@ -12,7 +12,6 @@ use super::plan::RehearsalPlan;
 use super::rules::Rules;
 use super::stage::{DIFFERS, EndedRun, OPERATOR};
 use super::{Rehearsal, difference};
-use crate::api::object;
 use crate::{EventKind, Verb};
 
 /// The tolerance for a deadline.
@@ -121,7 +120,10 @@ fn course_of_states<S: Lifecycle>(ended: &EndedRun) -> Vec<String> {
     let mut before: BTreeMap<String, (Value, Instant)> = BTreeMap::new();
     for version in ended.server.versions().resource(&ended.plural) {
         let object = version.object();
-        let uid = object::uid(&object).to_owned();
+        let uid = object["metadata"]["uid"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         let position = object["status"]["lifecycle"].clone();
         if version.kind == EventKind::Deleted {
             continue;

@@ -18,8 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::conversion::convert;
 use super::plan::{Becomes, Course, PlannedRefusal, RehearsalPlan};
 use super::step::RehearsalStep;
-use super::{Rehearsal, writes};
-use crate::api::object::items;
+use super::{Rehearsal, writes, written};
 use crate::{ApiServer, EventKind, Fault, Mark, RequestRecord, Verb, Version};
 
 /// The client name of the operators of a run.
@@ -515,7 +514,8 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
         }
     }
 
-    /// Returns the owned resources of an object by plural, namespace and name, without metadata, status and what is random.
+    /// Returns the owned resources of an object by plural, namespace and name: what somebody wrote of them, without
+    /// metadata, status and what is random.
     fn owned(&self, owner: &Value) -> Map<String, Value> {
         let versions = self.server.versions();
         let newest: BTreeMap<_, _> = versions
@@ -530,7 +530,8 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
             .filter(|(_, object)| {
                 object["metadata"]["labels"][OWNER_LABEL] == owner["metadata"]["uid"]
             })
-            .map(|(it, mut object)| {
+            .map(|(it, object)| {
+                let mut object = written::part(&object);
                 if let Some(fields) = object.as_object_mut() {
                     fields.retain(|name, _| !matches!(name.as_str(), "metadata" | "status"));
                 }
@@ -694,10 +695,15 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
     }
 }
 
+fn conditions(object: &Value) -> &[Value] {
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.map(Vec::as_slice).unwrap_or_default()
+}
+
 /// Returns whether the object is ready or stalled for its current generation.
 fn is_settled(object: &Value) -> bool {
     let generation = &object["metadata"]["generation"];
-    let conditions = items(object, &["status", "conditions"]);
+    let conditions = conditions(object);
     let is = |name: &str| {
         conditions.iter().any(|condition| {
             condition["type"] == name
@@ -711,7 +717,7 @@ fn is_settled(object: &Value) -> bool {
 /// Returns the part of an object that must be the same in every run.
 fn place(object: &Value, owned: &Map<String, Value>, requests: &BTreeMap<String, Value>) -> Value {
     let lifecycle = &object["status"]["lifecycle"];
-    let conditions: Vec<_> = items(object, &["status", "conditions"])
+    let conditions: Vec<_> = conditions(object)
         .iter()
         .map(|condition| {
             let text = |key: &str| condition[key].as_str().unwrap_or_default();

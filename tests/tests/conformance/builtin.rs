@@ -231,6 +231,13 @@ HERE/limitranges {"spec":{"limits":[{"type":"Container","max":{"cpu":"1"}}]}} �
 HERE/replicationcontrollers {"spec":{"replicas":1,"selector":{"a":"b"},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"x"}]}}}} → {"generation":1,"put":404,"cells":[1,0,0,"a","x","a=b"]}
 /api/v1/persistentvolumes {"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/x"}}} → {"generation":null,"put":404,"cells":["1Gi","RWO","Retain","Pending","","","<unset>","","Filesystem"]}
 BUDGETS {"spec":{"maxUnavailable":1,"selector":{"matchLabels":{"a":"b"}}}} → {"status":{"currentHealthy":0,"desiredHealthy":0,"disruptionsAllowed":0,"expectedPods":0},"generation":1,"put":404,"cells":["N/A","1",0]}
+/api/v1/nodes {"spec":{"unschedulable":true}} → {"generation":null,"put":404,"cells":["Unknown,SchedulingDisabled","<none>","","<none>","<none>","<unknown>","<unknown>","<unknown>"]}
+AUTOSCALERS {"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"a"},"maxReplicas":3,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":50}}},{"type":"Pods","pods":{"metric":{"name":"a"},"target":{"type":"AverageValue","averageValue":"1500m"}}},{"type":"Object","object":{"metric":{"name":"a"},"describedObject":{"kind":"Service","name":"a"},"target":{"type":"Value","value":1}}}]}} → {"generation":null,"put":404,"cells":["Deployment/a","cpu: <unknown>/50%, <unknown>/1500m + 1 more...","1",3,0]}
+POLICIES {"spec":{"podSelector":{"matchLabels":{"b":"c"},"matchExpressions":[{"key":"a","operator":"In","values":["z","y"]},{"key":"d","operator":"DoesNotExist"}]}}} → {"generation":1,"put":404,"cells":["a in (y,z),b=c,!d"]}
+SLICES {"addressType":"IPv4","ports":[{"port":80},{"name":"b"}],"endpoints":[{"addresses":["10.1.1.1"]},{"addresses":["10.1.1.2"]},{"addresses":["10.1.1.3"]},{"addresses":["10.1.1.4"]}]} → {"status":null,"generation":2,"put":404,"cells":["IPv4","80,b","10.1.1.1,10.1.1.2,10.1.1.3 + 1 more..."]}
+/apis/networking.k8s.io/v1/ingressclasses {"spec":{"controller":"a.b/c","parameters":{"apiGroup":"a.b","kind":"C","name":"d"}}} → {"status":null,"generation":1,"put":404,"cells":["a.b/c","C.a.b/d"]}
+/apis/storage.k8s.io/v1/storageclasses {"provisioner":"a.b/c"} → {"status":null,"generation":null,"put":404,"cells":["a.b/c","Delete","Immediate",false]}
+/apis/scheduling.k8s.io/v1/priorityclasses {"value":7} → {"status":null,"generation":1,"put":404,"cells":[7,false,"PreemptLowerPriority"]}
 INGRESSES {"spec":{"rules":[{"host":"a.b","http":{"paths":[{"path":"/","pathType":"Prefix","backend":{"service":{"name":"s","port":{"number":80}}}}]}}]}} → {"status":{"loadBalancer":{}},"generation":1,"put":404,"cells":["<none>","a.b","","80"]}
 "#;
 
@@ -241,7 +248,19 @@ async fn kinds_differ_in_status_generation_and_columns_and_few_are_created_by_a_
     let table = KINDS
         .replace("HERE", &here)
         .replace("BUDGETS", &budgets)
-        .replace("INGRESSES", &ingresses);
+        .replace("INGRESSES", &ingresses)
+        .replace(
+            "AUTOSCALERS",
+            &world.path_of("autoscaling/v2", "horizontalpodautoscalers"),
+        )
+        .replace(
+            "POLICIES",
+            &world.path_of("networking.k8s.io/v1", "networkpolicies"),
+        )
+        .replace(
+            "SLICES",
+            &world.path_of("discovery.k8s.io/v1", "endpointslices"),
+        );
     for (case, expected) in cases(&table) {
         let (path, object) = case.split_once(' ').expect("both");
         let (mut object, expected) = (parse(object), parse(expected));

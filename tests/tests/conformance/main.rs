@@ -37,6 +37,7 @@ mod limits;
 mod lists;
 mod managers;
 mod merging;
+mod mistakes;
 mod objects;
 mod options;
 mod patches;
@@ -45,6 +46,7 @@ mod runtime;
 mod schema;
 mod shards;
 mod status;
+mod typed;
 mod types;
 mod upgrades;
 mod versions;
@@ -77,7 +79,7 @@ const GATE: FeatureGate = FeatureGate::ShardedListAndWatch;
 const KUBECONFIG: &str = "OKT_CONFORMANCE_KUBECONFIG";
 
 /// The behaviors of a server with the default feature gates, by theme.
-const BEHAVIOURS: [&[Behaviour]; 26] = [
+const BEHAVIOURS: [&[Behaviour]; 28] = [
     objects::BEHAVIOURS,
     patches::BEHAVIOURS,
     lists::BEHAVIOURS,
@@ -97,6 +99,8 @@ const BEHAVIOURS: [&[Behaviour]; 26] = [
     upgrades::BEHAVIOURS,
     builtin::BEHAVIOURS,
     kept::BEHAVIOURS,
+    mistakes::BEHAVIOURS,
+    typed::BEHAVIOURS,
     leases::BEHAVIOURS,
     limits::BEHAVIOURS,
     discovery::BEHAVIOURS,

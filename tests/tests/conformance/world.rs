@@ -17,7 +17,7 @@ use crate::reply::Reply;
 /// The label of the namespaces and CRDs of a suite.
 pub(crate) const LABEL: &str = "conformance.okt.dev/suite";
 /// A CRD with a status, a scale, selectable fields, columns, defaults and rules.
-const CRD: &str = include_str!("../../../okt-testing/tests/behaviour/widget.crd.json");
+const CRD: &str = include_str!("../../../okt-apiserver/tests/behaviour/widget.crd.json");
 /// The group in this file.
 const GROUP: &str = "demo.okt.dev";
 pub(crate) const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -6,6 +6,7 @@
 //! and `OKT_SHOW` sets the number of kinds of divergences that are explained. For the first divergence of each kind,
 //! the test prints the shortest history that leads to it.
 
+mod bodies;
 mod changes;
 mod dice;
 mod difference;

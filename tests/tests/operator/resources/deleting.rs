@@ -110,31 +110,19 @@ async fn unowned_resources_beyond_the_limit_are_refused_by_name_and_the_others_m
 
 #[tokio::test(start_paused = true)]
 async fn what_work_on_the_way_out_needs_outlives_a_deletion_in_the_foreground_if_it_is_unowned() {
-    for outlives in [false, true] {
-        let (web, settings) = (Declared::of(deployment("web")), Declared::of(map("a", "x")));
-        let declared = if outlives {
-            let declared = Resources::new().with(web.unowned().wave(1));
-            declared.with(settings.unowned())
-        } else {
-            Resources::new().with(web).with(settings)
-        };
-        let rig = open(declared).await;
-        let shops = rig.api();
-        let deleted = shops.delete("shop", &DeleteParams::foreground()).await;
-        deleted.expect("it is accepted");
-        rig.until_gone("shop").await;
-        let closed = rig.app.ran().last().cloned();
-        let wanted = if outlives {
-            "Closing with 2"
-        } else {
-            "Closing with 0"
-        };
-        assert_eq!(closed.as_deref(), Some(wanted));
-        rig.pass(Duration::from_secs(1)).await;
-        let deployments = rig.of::<Deployment>();
-        assert!(!deployments.has("web").await);
-        assert_eq!(rig.text("a").await, None);
-    }
+    let (web, settings) = (Declared::of(deployment("web")), Declared::of(map("a", "x")));
+    let declared = Resources::new().with(web.unowned().wave(1));
+    let rig = open(declared.with(settings.unowned())).await;
+    let shops = rig.api();
+    let deleted = shops.delete("shop", &DeleteParams::foreground()).await;
+    deleted.expect("it is accepted");
+    rig.until_gone("shop").await;
+    let closed = rig.app.ran().last().cloned();
+    assert_eq!(closed.as_deref(), Some("Closing with 2"));
+    rig.pass(Duration::from_secs(1)).await;
+    let deployments = rig.of::<Deployment>();
+    assert!(!deployments.has("web").await);
+    assert_eq!(rig.text("a").await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -399,6 +387,7 @@ async fn a_refused_deletion_before_the_finalizer_is_removed_does_not_hold_back_t
     rig.delete("shop").await;
     rig.until_reason("shop", "Ready", "ResourceForbidden").await;
     assert_eq!(rig.text("a").await.as_deref(), Some("x"));
+    rig.pass(Duration::from_secs(1)).await;
     assert_eq!(rig.text("b").await, None);
     fault.end();
     rig.until_gone("shop").await;

@@ -237,11 +237,23 @@ async fn migration(rig: &JobShop) -> Option<String> {
     job.and_then(|job| job.uid())
 }
 
-async fn ends(rig: &JobShop, condition: &str) {
-    let status = json!({ "conditions": [{
-        "type": condition, "status": "True", "reason": "Test", "message": "a test",
-        "lastProbeTime": "2026-11-26T00:00:00Z", "lastTransitionTime": "2026-11-26T00:00:00Z",
-    }] });
+/// Ends the job as the controller of Jobs does: the reason comes first, then the end.
+async fn ends(rig: &JobShop, end: &str) {
+    let time = "2026-11-26T00:00:00Z";
+    let (reason, completion) = match end {
+        "Complete" => ("SuccessCriteriaMet", Some(time)),
+        _ => ("FailureTarget", None),
+    };
+    let conditions = [reason, end].map(|condition| {
+        json!({
+            "type": condition, "status": "True", "reason": "Test", "message": "a test",
+            "lastProbeTime": time, "lastTransitionTime": time,
+        })
+    });
+    let mut status = json!({ "startTime": time, "conditions": conditions });
+    if let Some(time) = completion {
+        status["completionTime"] = time.into();
+    }
     jobs(rig).edit_status("migration", status).await;
 }
 
