@@ -4,10 +4,10 @@ pub(crate) mod account;
 #[cfg(feature = "cli")]
 pub(crate) mod alerts;
 #[cfg(feature = "cli")]
+pub(crate) mod argo_cd;
+#[cfg(feature = "cli")]
 pub(crate) mod dashboards;
 pub(crate) mod defaults;
-#[cfg(feature = "cli")]
-pub(crate) mod health;
 #[cfg(feature = "cli")]
 pub(crate) mod manifests;
 pub(crate) mod policy;

@@ -7,10 +7,10 @@
 //! | `migrate` | brings all objects to the version that their definition stores |
 //! | `preview` | what a release would do to the objects of a cluster |
 //! | `webhooks` | what the API server asks a program: to convert, check and complete objects |
-//! | `program` | the command line: `run`, `preview`, `migrate`, `crd`, `rbac`, `manifests`, `graph`, `dashboards`, `health` |
+//! | `program` | the command line: `run`, `preview`, `migrate`, `crd`, `rbac`, `manifests`, `graph`, `dashboards`, `argo-cd` |
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has what they need of this.
-
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // A duration from user code must not cause a panic: `clock::after` adds times, and durations saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

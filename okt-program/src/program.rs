@@ -38,7 +38,7 @@ use crate::install::alerts::{self, Monitored};
 use crate::install::manifests::Installation;
 use crate::install::rbac::{Rbac, lease_roles, metrics_roles, webhook_roles};
 use crate::install::webhooks::{KindWebhooks, WebhookService};
-use crate::install::{dashboards, health};
+use crate::install::{argo_cd, dashboards};
 use crate::migrate::{MigratedKind, go_back, migrate};
 
 /// Runs a program with one operator: reads the command line and executes its subcommand.
@@ -51,7 +51,7 @@ use crate::migrate::{MigratedKind, go_back, migrate};
 /// # use okt::Application;
 /// # use std::process::ExitCode;
 /// # async fn example<A: Application>(connect: fn(kube::Client) -> std::future::Ready<std::io::Result<A>>) -> ExitCode {
-/// okt::main(connect).await // run | preview | migrate | crd | rbac | manifests | graph | dashboards | health
+/// okt::main(connect).await // run | preview | migrate | crd | rbac | manifests | graph | dashboards | argo-cd
 /// # }
 /// ```
 pub async fn main<O, C, F, E>(connect: C) -> ExitCode
@@ -316,7 +316,7 @@ impl Operators {
             OperatorCommand::Dashboards { what, manifest } => {
                 print(&self.dashboards(what, manifest)?)
             }
-            OperatorCommand::Health => print(&self.health()?),
+            OperatorCommand::ArgoCd => print(&self.argo_cd()?),
         }?;
         Ok(ExitCode::SUCCESS)
     }
@@ -456,10 +456,10 @@ impl Operators {
         stream(documents.into_iter())
     }
 
-    /// Returns the health check for Argo CD.
-    fn health(&self) -> Result<String, String> {
-        let kinds: Vec<_> = self.parts.iter().map(|part| part.kind()).collect();
-        yaml(&health::config_map(&kinds))
+    /// Returns the health checks and the actions for Argo CD.
+    fn argo_cd(&self) -> Result<String, String> {
+        let kinds: Vec<_> = self.parts.iter().map(|part| part.customized()).collect();
+        yaml(&argo_cd::config_map(&kinds, yaml)?)
     }
 
     /// Returns all graphs in this format.

@@ -110,8 +110,10 @@ pub(super) enum OperatorCommand {
         #[arg(long)]
         manifest: bool,
     },
-    /// Print the health check for Argo CD, as its config map: `health | kubectl apply --server-side -f -`.
-    Health,
+    /// Print the health check and the actions for Argo CD, as its config map.
+    ///
+    /// `argo-cd | kubectl apply --server-side -f -`
+    ArgoCd,
 }
 
 /// What the exit codes of `preview` mean.

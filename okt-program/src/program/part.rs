@@ -12,6 +12,7 @@ use futures::future::{LocalBoxFuture, OptionFuture};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, CustomResourceExt, Resource, ResourceExt};
 use okt_core::Graph;
+use okt_runtime::__program::lifecycle_field;
 use okt_runtime::{
     Application, IntoOperator, Operator, OperatorError, PassGraph, Requests, crd, crd_union,
 };
@@ -33,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use super::command_line::PolicyKind;
 use super::hand_over::HandOver;
 use crate::install::account::ServiceAccount;
+use crate::install::argo_cd::CustomizedKind;
 use crate::install::defaults::default_policy;
 use crate::install::policy::{approval_policy, status_policy, verb_policy};
 use crate::install::rbac::{Rbac, rbac, verb_roles};
@@ -52,6 +54,9 @@ pub(super) trait ProgramPart {
 
     /// Returns the group and the kind.
     fn kind(&self) -> (String, String);
+
+    /// Returns what Argo CD is to know of it.
+    fn customized(&self) -> CustomizedKind;
 
     fn is_cluster_scoped(&self) -> bool;
 
@@ -144,6 +149,17 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
     fn kind(&self) -> (String, String) {
         let (group, kind) = (ResourceOf::<O>::group(&()), ResourceOf::<O>::kind(&()));
         (group.into_owned(), kind.into_owned())
+    }
+
+    fn customized(&self) -> CustomizedKind {
+        let (group, kind) = self.kind();
+        let field = lifecycle_field::<ResourceOf<O>>();
+        let lifecycle = field.zip(lifecycle_of::<ResourceOf<O>>());
+        CustomizedKind {
+            group,
+            kind,
+            lifecycle,
+        }
     }
 
     fn is_cluster_scoped(&self) -> bool {

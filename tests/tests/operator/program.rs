@@ -476,7 +476,15 @@ fn a_subcommand_of_the_author_runs() {
     assert_eq!(program(&["echo"]).status.code(), Some(2));
     let help = program(&["--help"]);
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
-    for word in ["run", "crd", "rbac", "manifests", "graph", "health", "echo"] {
+    for word in [
+        "run",
+        "crd",
+        "rbac",
+        "manifests",
+        "graph",
+        "argo-cd",
+        "echo",
+    ] {
         assert!(help.contains(&format!("  {word} ")), "{help}");
     }
     assert!(help.contains("Run the operator until"), "{help}");
