@@ -6,8 +6,14 @@ pub(crate) mod alerts;
 #[cfg(feature = "cli")]
 pub(crate) mod argo_cd;
 #[cfg(feature = "cli")]
+pub(crate) mod chart;
+#[cfg(feature = "cli")]
 pub(crate) mod dashboards;
 pub(crate) mod defaults;
+#[cfg(feature = "cli")]
+pub(crate) mod generated;
+#[cfg(feature = "cli")]
+pub(crate) mod kustomize;
 #[cfg(feature = "cli")]
 pub(crate) mod manifests;
 pub(crate) mod policy;

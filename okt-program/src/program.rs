@@ -5,6 +5,7 @@ mod config;
 mod hand_over;
 #[cfg(feature = "logs")]
 mod logs;
+mod manifests;
 mod part;
 mod preview;
 mod run;
@@ -28,16 +29,10 @@ use okt_wire::limit::limit_requests;
 use okt_wire::texts::chain;
 use serde::Serialize;
 
-use self::command_line::{
-    CommandLine, Manifests, Monitor, OperatorCommand, PolicyKind, PrintFormat,
-};
+use self::command_line::{CommandLine, Monitor, OperatorCommand, PrintFormat};
 use self::part::{Connecting, LimitedPart, ProgramPart, Running};
-use crate::in_use::InUse;
 use crate::install::account::ServiceAccount;
 use crate::install::alerts::{self, Monitored};
-use crate::install::manifests::Installation;
-use crate::install::rbac::{Rbac, lease_roles, metrics_roles, webhook_roles};
-use crate::install::webhooks::{KindWebhooks, WebhookService};
 use crate::install::{argo_cd, dashboards};
 use crate::migrate::{MigratedKind, go_back, migrate};
 
@@ -300,7 +295,7 @@ impl Operators {
                 service_account,
             } => {
                 let account = service_account.or_else(|| own_account().ok());
-                print(&self.definitions(union.as_deref(), account.as_ref())?)
+                print(&self.printed_definitions(union.as_deref(), account.as_ref())?)
             }
             OperatorCommand::Rbac {
                 namespace,
@@ -309,7 +304,7 @@ impl Operators {
                 state_verbs,
             } => {
                 let account = service_account.as_ref();
-                print(&self.roles(&namespace, account, (metrics_secure, state_verbs))?)
+                print(&self.printed_roles(&namespace, account, (metrics_secure, state_verbs))?)
             }
             OperatorCommand::Manifests(manifests) => print(&self.manifests(&manifests)?),
             OperatorCommand::Graph { format } => print(&self.graphs(format)),
@@ -343,117 +338,6 @@ impl Operators {
             print(&format!("{done}\n"))?;
         }
         Ok(())
-    }
-
-    /// Returns the CRDs as one YAML stream, each merged with the CRD in use; the webhooks are in the namespace of `account`.
-    fn definitions(
-        &self,
-        union: Option<&Path>,
-        account: Option<&ServiceAccount>,
-    ) -> Result<String, String> {
-        let webhook = account.map(|it| WebhookService::of(&own_name(), &it.namespace));
-        let in_use = union.map(InUse::read).transpose()?;
-        let names: Vec<_> = self.parts.iter().map(|part| part.crd_name()).collect();
-        let olds = match &in_use {
-            Some(in_use) => in_use.of(&names)?,
-            None => vec![None; names.len()],
-        };
-        let parts = self.parts.iter().zip(olds);
-        let crds = parts.flat_map(|(part, old)| match part.definitions(old) {
-            Ok(mut crds) => {
-                if let Some(webhook) = &webhook {
-                    for crd in &mut crds {
-                        webhook.name_in(crd);
-                    }
-                }
-                crds.iter().map(yaml).collect()
-            }
-            Err(error) => vec![Err(error)],
-        });
-        stream(crds)
-    }
-
-    /// Returns the roles of all operators as one YAML stream.
-    fn roles(
-        &self,
-        namespaces: &[String],
-        account: Option<&ServiceAccount>,
-        (secure, verbs): (bool, bool),
-    ) -> Result<String, String> {
-        let limit = self.limit(namespaces);
-        let roles = self.parts.iter().map(|part| {
-            let roles = part.roles(limit(&**part), account)?;
-            documents(&roles)
-        });
-        let leases = account.map(|account| documents(&lease_roles(&own_name(), account)));
-        let subject = account.filter(|_| secure);
-        let metrics = subject.map(|account| documents(&metrics_roles(&own_name(), account)));
-        let webhooks = account.and_then(|account| {
-            let asked = self.webhooks();
-            (!asked.is_empty()).then(|| documents(&webhook_roles(&own_name(), &asked, account)))
-        });
-        let verbs = self.parts.iter().filter(|_| verbs);
-        let verbs = verbs.map(|part| documents(&part.verb_roles()));
-        stream(
-            roles
-                .chain(leases)
-                .chain(metrics)
-                .chain(webhooks)
-                .chain(verbs),
-        )
-    }
-
-    /// Returns what the API server asks this program.
-    fn webhooks(&self) -> Vec<KindWebhooks> {
-        part::webhooks(self.parts.iter().map(|part| &**part))
-    }
-
-    /// Returns the manifests that install the program, in the order in which they are applied.
-    fn manifests(&self, asked: &Manifests) -> Result<String, String> {
-        // An existing namespace may hold more than this operator: the manifests must neither label nor delete it.
-        let lives_alone = asked.service_account.is_none();
-        let account = asked.service_account.clone().map_or_else(own_account, Ok)?;
-        let asked_of = self.webhooks();
-        let installation = Installation {
-            account: &account,
-            image: &asked.image,
-            namespaces: &asked.namespace,
-            replicas: asked.replicas,
-            shards: asked.shards.to_string(),
-            serves: cfg!(feature = "serve"),
-            secure: asked.metrics_secure,
-            webhooks: (!asked_of.is_empty())
-                .then(|| WebhookService::of(&own_name(), &account.namespace)),
-        };
-        let mut documents = Vec::new();
-        if lives_alone {
-            documents.push(yaml(&installation.namespace()));
-        }
-        documents.push(yaml(&installation.service_account()));
-        documents.push(self.definitions(asked.union.as_deref(), Some(&account)));
-        let with = (
-            asked.metrics_secure,
-            asked.policy.contains(&PolicyKind::States),
-        );
-        documents.push(self.roles(&asked.namespace, Some(&account), with));
-        let kinds = asked.policy.iter();
-        let of_parts = kinds.flat_map(|kind| self.parts.iter().map(move |part| (kind, part)));
-        let policies = of_parts.flat_map(|(kind, part)| part.policies(*kind, &account));
-        documents.extend(policies.map(|policy| yaml(&policy)));
-        documents.push(yaml(&installation.deployment()));
-        documents.extend(installation.disruption_budget().map(|it| yaml(&it)));
-        documents.extend(installation.metrics_service().map(|it| yaml(&it)));
-        documents.extend(installation.webhook_service().map(|it| yaml(&it)));
-        if let Some(service) = &installation.webhooks {
-            let all = asked_of.iter();
-            let all = all.flat_map(|it| it.configurations(service, &asked.namespace));
-            documents.extend(all.map(|it| yaml(&it)));
-        }
-        #[cfg(feature = "serve")]
-        if asked.service_monitor {
-            documents.push(yaml(&installation.service_monitor()));
-        }
-        stream(documents.into_iter())
     }
 
     /// Returns the health checks and the actions for Argo CD.
@@ -539,11 +423,6 @@ fn own_account() -> Result<ServiceAccount, String> {
         "cannot name a service account after this program: pass --service-account NAMESPACE/NAME"
             .to_owned()
     })
-}
-
-fn documents(roles: &Rbac) -> Result<String, String> {
-    let objects = roles.objects().map_err(|error| error.to_string())?;
-    stream(objects.iter().map(yaml))
 }
 
 /// Joins documents to one YAML stream.

@@ -3,7 +3,8 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::CustomResource;
 use okt::{
-    Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Watches, lifecycle_graph,
+    Admission, Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Validation,
+    Watches, lifecycle_graph,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,10 @@ impl Application for Charts {
 
     fn watches(watches: Watches<Chart>) -> Watches<Chart> {
         watches.owns::<ConfigMap>()
+    }
+
+    fn admission(admission: Admission<Chart>) -> Admission<Chart> {
+        admission.validated_by(|_, _| Validation::default())
     }
 
     fn pass() -> Option<PassGraph<Self>> {

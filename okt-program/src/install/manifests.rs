@@ -30,6 +30,7 @@ pub(crate) const fn metrics_port(secure: bool) -> u16 {
 }
 
 /// The installation of an operator in a cluster.
+#[derive(Clone)]
 pub(crate) struct Installation<'a> {
     /// The service account of the operator, in the namespace of the operator; the Deployment has its name.
     pub(crate) account: &'a ServiceAccount,
@@ -122,8 +123,7 @@ impl Installation<'_> {
     }
 
     /// Returns the `ServiceMonitor` for the Prometheus Operator.
-    #[cfg(feature = "serve")]
-    pub(crate) fn service_monitor(&self) -> Value {
+    pub(crate) fn service_monitor(&self) -> Option<Value> {
         let mut endpoint = json!({ "port": "metrics" });
         if self.secure {
             endpoint["scheme"] = json!("https");
@@ -133,14 +133,39 @@ impl Installation<'_> {
             // The operator signs its certificate itself.
             endpoint["tlsConfig"] = json!({ "insecureSkipVerify": true });
         }
-        json!({
-            "apiVersion": "monitoring.coreos.com/v1",
-            "kind": "ServiceMonitor",
-            "metadata": self.metrics_metadata(),
-            "spec": {
-                "selector": { "matchLabels": self.labels() },
-                "endpoints": [endpoint],
-            },
+        self.serves.then(|| {
+            json!({
+                "apiVersion": "monitoring.coreos.com/v1",
+                "kind": "ServiceMonitor",
+                "metadata": self.metrics_metadata(),
+                "spec": {
+                    "selector": { "matchLabels": self.labels() },
+                    "endpoints": [endpoint],
+                },
+            })
+        })
+    }
+
+    /// Returns the policy by which nobody reaches the operator, except its metrics and its webhooks. The probes come
+    /// from the node, which no policy keeps away.
+    pub(crate) fn network_policy(&self) -> Option<Value> {
+        let mut allowed = vec![json!({ "ports": [{ "port": "metrics" }] })];
+        allowed.extend(
+            self.webhooks
+                .iter()
+                .map(|_| json!({ "ports": [{ "port": "webhooks" }] })),
+        );
+        self.serves.then(|| {
+            json!({
+                "apiVersion": "networking.k8s.io/v1",
+                "kind": "NetworkPolicy",
+                "metadata": self.metadata(),
+                "spec": {
+                    "podSelector": { "matchLabels": self.labels() },
+                    "policyTypes": ["Ingress"],
+                    "ingress": allowed,
+                },
+            })
         })
     }
 

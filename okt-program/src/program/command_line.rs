@@ -197,6 +197,10 @@ pub(super) struct Manifests {
     #[cfg(feature = "serve")]
     #[arg(long)]
     pub(super) service_monitor: bool,
+    /// Also print a `NetworkPolicy` by which nobody reaches the operator, except its metrics and its webhooks.
+    #[cfg(feature = "serve")]
+    #[arg(long)]
+    pub(super) network_policy: bool,
     /// Also print admission policies, and the roles with the verbs that they ask for.
     #[arg(
         long,
@@ -218,6 +222,22 @@ pub(super) struct Manifests {
     #[cfg_attr(feature = "secure-metrics", arg(long))]
     #[cfg_attr(not(feature = "secure-metrics"), arg(skip))]
     pub(super) metrics_secure: bool,
+    /// Write a chart for helm to this directory instead; what is given here are its default values.
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "kustomize")]
+    pub(super) helm: Option<PathBuf>,
+    /// Write a base and overlays for kustomize to this directory instead.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(super) kustomize: Option<PathBuf>,
+}
+
+impl Manifests {
+    /// Whether a `ServiceMonitor` is asked for, and a `NetworkPolicy`.
+    pub(super) fn around(&self) -> (bool, bool) {
+        #[cfg(feature = "serve")]
+        return (self.service_monitor, self.network_policy);
+        #[cfg(not(feature = "serve"))]
+        return (false, false);
+    }
 }
 
 /// An address to listen on; none for an empty option.

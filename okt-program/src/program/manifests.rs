@@ -1,0 +1,294 @@
+//! The subcommands `crd`, `rbac` and `manifests`: the objects that install a program, as YAML, as a chart for helm, or for
+//! kustomize.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use clap::ValueEnum;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::command_line::{Manifests, PolicyKind};
+use super::{Operators, own_account, own_name, part, stream, yaml};
+use crate::in_use::InUse;
+use crate::install::account::ServiceAccount;
+use crate::install::chart::{ACCOUNT_NAME, HelmChart, RELEASE_NAMESPACE, WATCHED_NAMESPACE};
+use crate::install::generated::Writer;
+use crate::install::kustomize;
+use crate::install::manifests::Installation;
+use crate::install::rbac::{Rbac, lease_roles, metrics_roles, webhook_roles};
+use crate::install::webhooks::{KindWebhooks, WebhookService};
+
+impl Operators {
+    /// Returns the CRDs, each merged with the CRD in use; the webhooks are in the namespace of `account`.
+    fn definitions(
+        &self,
+        union: Option<&Path>,
+        account: Option<&ServiceAccount>,
+    ) -> Result<Vec<CustomResourceDefinition>, String> {
+        let webhook = account.map(|it| WebhookService::of(&own_name(), &it.namespace));
+        let in_use = union.map(InUse::read).transpose()?;
+        let names: Vec<_> = self.parts.iter().map(|part| part.crd_name()).collect();
+        let olds = match &in_use {
+            Some(in_use) => in_use.of(&names)?,
+            None => vec![None; names.len()],
+        };
+        let mut definitions = Vec::new();
+        for (part, old) in self.parts.iter().zip(olds) {
+            let mut crds = part.definitions(old)?;
+            if let Some(webhook) = &webhook {
+                for crd in &mut crds {
+                    webhook.name_in(crd);
+                }
+            }
+            definitions.extend(crds);
+        }
+        Ok(definitions)
+    }
+
+    /// Returns the CRDs as one YAML stream.
+    pub(super) fn printed_definitions(
+        &self,
+        union: Option<&Path>,
+        account: Option<&ServiceAccount>,
+    ) -> Result<String, String> {
+        yaml_stream(&self.definitions(union, account)?)
+    }
+
+    /// Returns the roles of all operators, in the order in which they are applied.
+    pub(super) fn roles(
+        &self,
+        namespaces: &[String],
+        account: Option<&ServiceAccount>,
+        (secure, verbs): (bool, bool),
+    ) -> Result<Vec<Value>, String> {
+        let limit = self.limit(namespaces);
+        let mut all = Vec::new();
+        for part in &self.parts {
+            all.push(part.roles(limit(&**part), account)?);
+        }
+        if let Some(account) = account {
+            let program = own_name();
+            all.push(lease_roles(&program, account));
+            all.extend(secure.then(|| metrics_roles(&program, account)));
+            let asked = self.webhooks();
+            all.extend((!asked.is_empty()).then(|| webhook_roles(&program, &asked, account)));
+        }
+        let verbs = self.parts.iter().filter(|_| verbs);
+        all.extend(verbs.map(|part| part.verb_roles()));
+        objects(&all)
+    }
+
+    /// Returns the roles of all operators as one YAML stream.
+    pub(super) fn printed_roles(
+        &self,
+        namespaces: &[String],
+        account: Option<&ServiceAccount>,
+        with: (bool, bool),
+    ) -> Result<String, String> {
+        yaml_stream(&self.roles(namespaces, account, with)?)
+    }
+
+    /// Returns what the API server asks this program.
+    fn webhooks(&self) -> Vec<KindWebhooks> {
+        part::webhooks(self.parts.iter().map(|part| &**part))
+    }
+
+    fn policies(&self, kind: PolicyKind, account: &ServiceAccount) -> Vec<Value> {
+        let parts = self.parts.iter();
+        parts
+            .flat_map(|part| part.policies(kind, account))
+            .collect()
+    }
+
+    /// Prints the manifests that install the program, or writes them where they are asked for; returns what to print.
+    pub(super) fn manifests(&self, asked: &Manifests) -> Result<String, String> {
+        if let Some(directory) = &asked.helm {
+            return self.write_chart(asked, directory);
+        }
+        let account = asked.service_account.clone().map_or_else(own_account, Ok)?;
+        let groups = self.groups(asked, &account)?;
+        if let Some(directory) = &asked.kustomize {
+            let writer = Writer::of(&format!("{} manifests --kustomize", own_name()));
+            let installation = self.installation(asked, &account);
+            let files = kustomize::files(&writer, &installation, &groups);
+            let written = writer.write(directory, &files)?;
+            let apply = format!(
+                "kubectl apply --server-side -k {}",
+                directory.join("base").display()
+            );
+            return Ok(report(&written, &apply));
+        }
+        let texts = groups.into_iter().map(|(_, text)| Ok(text));
+        stream(texts.filter(|text| text != &Ok(String::new())))
+    }
+
+    /// Returns the manifests in the order in which they are applied, as groups of YAML documents with their names.
+    fn groups(
+        &self,
+        asked: &Manifests,
+        account: &ServiceAccount,
+    ) -> Result<Vec<(&'static str, String)>, String> {
+        let installation = self.installation(asked, account);
+        let states = asked.policy.contains(&PolicyKind::States);
+        let with = (asked.metrics_secure, states);
+        let policies = asked.policy.iter();
+        let policies: Vec<_> = policies
+            .flat_map(|kind| self.policies(*kind, account))
+            .collect();
+        let mut place = Vec::new();
+        // An existing namespace may hold more than this operator: the manifests must neither label nor delete it.
+        if asked.service_account.is_none() {
+            place.push(installation.namespace());
+        }
+        place.push(installation.service_account());
+        let mut operator = vec![installation.deployment()];
+        operator.extend(installation.disruption_budget());
+        operator.extend(installation.metrics_service());
+        operator.extend(installation.webhook_service());
+        let mut webhooks = Vec::new();
+        if let Some(service) = &installation.webhooks {
+            let all = self.webhooks().into_iter();
+            webhooks.extend(all.flat_map(|it| it.configurations(service, &asked.namespace)));
+        }
+        let (monitored, guarded) = asked.around();
+        let mut around = Vec::new();
+        around.extend(installation.service_monitor().filter(|_| monitored));
+        around.extend(installation.network_policy().filter(|_| guarded));
+        Ok(vec![
+            ("account", yaml_stream(&place)?),
+            (
+                "definitions",
+                self.printed_definitions(asked.union.as_deref(), Some(account))?,
+            ),
+            (
+                "roles",
+                self.printed_roles(&asked.namespace, Some(account), with)?,
+            ),
+            ("policies", yaml_stream(&policies)?),
+            ("operator", yaml_stream(&operator)?),
+            ("webhooks", yaml_stream(&webhooks)?),
+            ("monitoring", yaml_stream(&around)?),
+        ])
+    }
+
+    fn installation<'a>(
+        &self,
+        asked: &'a Manifests,
+        account: &'a ServiceAccount,
+    ) -> Installation<'a> {
+        Installation {
+            account,
+            image: &asked.image,
+            namespaces: &asked.namespace,
+            replicas: asked.replicas,
+            shards: asked.shards.to_string(),
+            serves: cfg!(feature = "serve"),
+            secure: asked.metrics_secure,
+            webhooks: (!self.webhooks().is_empty())
+                .then(|| WebhookService::of(&own_name(), &account.namespace)),
+        }
+    }
+
+    fn write_chart(&self, asked: &Manifests, directory: &Path) -> Result<String, String> {
+        let account = asked.service_account.clone().map_or_else(own_account, Ok)?;
+        let home = account.namespace;
+        // The Deployment has the name of the account that runs it by default.
+        let named = ServiceAccount {
+            namespace: RELEASE_NAMESPACE.to_owned(),
+            name: account.name,
+        };
+        let account = ServiceAccount {
+            namespace: RELEASE_NAMESPACE.to_owned(),
+            name: ACCOUNT_NAME.to_owned(),
+        };
+        let watched = [WATCHED_NAMESPACE.to_owned()];
+        // As for `run`: a program that has only cluster-scoped kinds cannot be limited.
+        let can_be_limited = self.parts.iter().any(|part| !part.is_cluster_scoped());
+        if !can_be_limited && !asked.namespace.is_empty() {
+            // The error that `manifests` has without a chart.
+            self.roles(&asked.namespace, None, (false, false))?;
+        }
+        let limited = || self.roles(&watched, Some(&account), (false, false));
+        let limited_roles = can_be_limited.then(limited).transpose()?;
+        let namespaces: &[String] = if can_be_limited { &watched } else { &[] };
+        let service = WebhookService::of(&own_name(), RELEASE_NAMESPACE);
+        let configurations = self.webhooks().into_iter();
+        let configurations = configurations.flat_map(|it| it.configurations(&service, namespaces));
+        let metrics =
+            cfg!(feature = "secure-metrics").then(|| metrics_roles(&own_name(), &account));
+        let (monitored, guarded) = asked.around();
+        let policies = self.all_policies(&account)?;
+        let default_policies = asked.policy.iter().map(|kind| kind_name(*kind));
+        let default_policies =
+            default_policies.filter(|name| policies.iter().any(|(it, _)| it == name));
+        let default_policies: Vec<_> = default_policies.collect();
+        let definitions = self.definitions(asked.union.as_deref(), Some(&account))?;
+        let definitions = definitions.iter().map(serde_json::to_value);
+        let chart = HelmChart {
+            installation: self.installation(asked, &named),
+            definitions: definitions
+                .collect::<Result<_, _>>()
+                .map_err(|error| error.to_string())?,
+            roles: self.roles(&[], Some(&account), (false, false))?,
+            limited_roles,
+            metrics_roles: objects(metrics.as_slice())?,
+            policies,
+            default_policies,
+            configurations: configurations.collect(),
+            monitored,
+            guarded,
+        };
+        let writer = Writer::of(&format!("{} manifests --helm", own_name()));
+        let written = writer.write(directory, &chart.files(&writer)?)?;
+        let install = format!(
+            "helm upgrade --install {} {} --namespace {home} --create-namespace",
+            own_name(),
+            directory.display()
+        );
+        Ok(report(&written, &install))
+    }
+
+    /// Returns the admission policies of all kinds that this program has, each with its roles.
+    fn all_policies(&self, account: &ServiceAccount) -> Result<Vec<(String, Vec<Value>)>, String> {
+        let mut all = Vec::new();
+        for kind in PolicyKind::value_variants() {
+            let mut policies = self.policies(*kind, account);
+            if policies.is_empty() {
+                continue;
+            }
+            if *kind == PolicyKind::States {
+                let roles: Vec<_> = self.parts.iter().map(|part| part.verb_roles()).collect();
+                policies.extend(objects(&roles)?);
+            }
+            all.push((kind_name(*kind), policies));
+        }
+        Ok(all)
+    }
+}
+
+/// Returns the name of a kind of policy on the command line.
+fn kind_name(kind: PolicyKind) -> String {
+    let named = kind.to_possible_value();
+    named.map_or_else(String::new, |it| it.get_name().to_owned())
+}
+
+fn objects(roles: &[Rbac]) -> Result<Vec<Value>, String> {
+    let all: Result<Vec<_>, _> = roles.iter().map(Rbac::objects).collect();
+    Ok(all.map_err(|error| error.to_string())?.concat())
+}
+
+fn yaml_stream(objects: &[impl Serialize]) -> Result<String, String> {
+    stream(objects.iter().map(yaml))
+}
+
+/// Returns which files were written, and the command that uses them.
+fn report(written: &[String], command: &str) -> String {
+    let mut text = String::new();
+    for path in written {
+        // Writing to a text cannot fail.
+        _ = writeln!(text, "wrote {path}");
+    }
+    format!("{text}\nTo install it:\n  {command}\n")
+}
