@@ -5,10 +5,10 @@ use std::future::pending;
 use std::time::Duration;
 
 use okt::k8s_openapi::api::core::v1::ConfigMap;
-use okt::kube::Api;
 use okt::kube::api::{DeleteParams, PostParams};
 use okt::kube::runtime::conditions::is_deleted;
 use okt::kube::runtime::wait::{Condition, await_condition};
+use okt::kube::{Api, Resource};
 use okt::serde::de::DeserializeOwned;
 use okt::serde_json::{self, Value, json};
 use okt::{Lifecycle, Operator, crd};
@@ -36,7 +36,7 @@ fn is_ready(object: Option<&Widget>) -> bool {
 /// Waits until an object meets a condition, for at most an hour of virtual time.
 async fn until<K>(objects: &Api<K>, so: impl Condition<K>)
 where
-    K: Clone + Debug + DeserializeOwned + Send + 'static,
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let so = await_condition(objects.clone(), "first", so);
     if let Ok(watched) = tokio::time::timeout(Duration::from_hours(1), so).await {
