@@ -13,10 +13,14 @@ pub(crate) mod defaults;
 #[cfg(feature = "cli")]
 pub(crate) mod generated;
 #[cfg(feature = "cli")]
+pub(crate) mod kind;
+#[cfg(feature = "cli")]
 pub(crate) mod kustomize;
 #[cfg(feature = "cli")]
 pub(crate) mod manifests;
 pub(crate) mod policy;
 pub(crate) mod rbac;
 pub(crate) mod rules;
+#[cfg(feature = "cli")]
+pub(crate) mod state_metrics;
 pub(crate) mod webhooks;

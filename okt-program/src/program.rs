@@ -33,7 +33,8 @@ use self::command_line::{CommandLine, Monitor, OperatorCommand, PrintFormat};
 use self::part::{Connecting, LimitedPart, ProgramPart, Running};
 use crate::install::account::ServiceAccount;
 use crate::install::alerts::{self, Monitored};
-use crate::install::{argo_cd, dashboards};
+use crate::install::kind::OperatedKind;
+use crate::install::{argo_cd, dashboards, state_metrics};
 use crate::migrate::{MigratedKind, go_back, migrate};
 
 /// Runs a program with one operator: reads the command line and executes its subcommand.
@@ -340,10 +341,13 @@ impl Operators {
         Ok(())
     }
 
+    fn operated(&self) -> Vec<OperatedKind> {
+        self.parts.iter().map(|part| part.operated()).collect()
+    }
+
     /// Returns the health checks and the actions for Argo CD.
     fn argo_cd(&self) -> Result<String, String> {
-        let kinds: Vec<_> = self.parts.iter().map(|part| part.customized()).collect();
-        yaml(&argo_cd::config_map(&kinds, yaml)?)
+        yaml(&argo_cd::config_map(&self.operated(), yaml)?)
     }
 
     /// Returns all graphs in this format.
@@ -376,6 +380,13 @@ impl Operators {
             (Monitor::Grafana, true) => yaml(&dashboards::config_map(&program, &operators)),
             (Monitor::Rules, false) => yaml(&alerts::rules(&operators)),
             (Monitor::Rules, true) => yaml(&alerts::prometheus_rule(&program, &operators)),
+            (Monitor::KubeStateMetrics, manifest) => {
+                let configuration = yaml(&state_metrics::configuration(&self.operated()))?;
+                if manifest {
+                    return yaml(&state_metrics::config_map(&program, &configuration));
+                }
+                Ok(configuration)
+            }
         }
     }
 

@@ -11,32 +11,27 @@ use okt_core::{Graph, Mark, StateId};
 use okt_wire::keys::PAUSED_ANNOTATION;
 use serde_json::{Map, Value, json};
 
+use super::kind::OperatedKind;
+
 /// The health check. It returns the content of the conditions, in the words of Argo CD.
 const HEALTH: &str = include_str!("argo_cd/health.lua");
 /// The beginning of the other scripts.
 const ACTIONS: &str = include_str!("argo_cd/actions.lua");
-
-/// A kind that Argo CD is to know.
-pub(crate) struct CustomizedKind {
-    pub(crate) group: String,
-    pub(crate) kind: String,
-    /// The field of the spec with the desired state, and the graph; none if objects of the kind have no states.
-    pub(crate) lifecycle: Option<(String, &'static Graph<'static>)>,
-}
 
 /// Returns the `ConfigMap` of Argo CD with the customizations of these kinds, to be applied server-side.
 ///
 /// # Errors
 /// If the actions cannot be written.
 pub(crate) fn config_map(
-    kinds: &[CustomizedKind],
+    kinds: &[OperatedKind],
     yaml: impl Fn(&Value) -> Result<String, String>,
 ) -> Result<Value, String> {
     let mut data = Map::new();
-    for CustomizedKind {
+    for OperatedKind {
         group,
         kind,
         lifecycle,
+        ..
     } in kinds
     {
         let key = |what: &str| format!("resource.customizations.{what}.{group}_{kind}");

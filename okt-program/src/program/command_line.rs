@@ -98,7 +98,8 @@ pub(super) enum OperatorCommand {
         #[arg(long, value_enum, default_value_t = PrintFormat::Mermaid)]
         format: PrintFormat,
     },
-    /// Print what monitors the operator, made from its graph: a Grafana dashboard, or Prometheus rules.
+    /// Print what monitors the operator, made from its graph: a Grafana dashboard, Prometheus rules, or metrics of each
+    /// object.
     ///
     /// `dashboards rules > rules.yaml`, or for the Prometheus Operator and Grafana's sidecar:
     /// `dashboards rules --manifest | kubectl apply --server-side -f -`.
@@ -106,7 +107,8 @@ pub(super) enum OperatorCommand {
         /// What to print.
         #[arg(value_enum)]
         what: Monitor,
-        /// Print a manifest for `kubectl apply`: a `PrometheusRule`, or a `ConfigMap` with the label `grafana_dashboard`.
+        /// Print a manifest for `kubectl apply`: a `PrometheusRule`, or a `ConfigMap` (for Grafana with the label
+        /// `grafana_dashboard`).
         #[arg(long)]
         manifest: bool,
     },
@@ -148,6 +150,8 @@ pub(super) enum Monitor {
     Grafana,
     /// Alerting rules, as a file of Prometheus.
     Rules,
+    /// Metrics of each object, as the configuration of kube-state-metrics for custom resources.
+    KubeStateMetrics,
 }
 
 /// A format of graphs.

@@ -34,8 +34,8 @@ use tokio_util::sync::CancellationToken;
 use super::command_line::PolicyKind;
 use super::hand_over::HandOver;
 use crate::install::account::ServiceAccount;
-use crate::install::argo_cd::CustomizedKind;
 use crate::install::defaults::default_policy;
+use crate::install::kind::OperatedKind;
 use crate::install::policy::{approval_policy, status_policy, verb_policy};
 use crate::install::rbac::{Rbac, rbac, verb_roles};
 use crate::install::rules::rule_policy;
@@ -55,8 +55,8 @@ pub(super) trait ProgramPart {
     /// Returns the group and the kind.
     fn kind(&self) -> (String, String);
 
-    /// Returns what Argo CD is to know of it.
-    fn customized(&self) -> CustomizedKind;
+    /// Returns the kind as the tools of others are told of it.
+    fn operated(&self) -> OperatedKind;
 
     fn is_cluster_scoped(&self) -> bool;
 
@@ -151,12 +151,13 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
         (group.into_owned(), kind.into_owned())
     }
 
-    fn customized(&self) -> CustomizedKind {
+    fn operated(&self) -> OperatedKind {
         let (group, kind) = self.kind();
         let field = lifecycle_field::<ResourceOf<O>>();
         let lifecycle = field.zip(lifecycle_of::<ResourceOf<O>>());
-        CustomizedKind {
+        OperatedKind {
             group,
+            version: ResourceOf::<O>::version(&()).into_owned(),
             kind,
             lifecycle,
         }

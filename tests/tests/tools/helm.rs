@@ -1,12 +1,12 @@
 //! What helm makes of a chart is what `manifests` prints with the options of the same meaning.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use super::{IMAGE, ObjectsByName, PROGRAMS, assert_same, manifests, objects, write_chart};
+use super::{IMAGE, ObjectsByName, PROGRAMS, assert_same, manifests, objects, run, write_chart};
 
 /// Values of a chart, and the options of `manifests` that mean the same.
 const MEANINGS: [(&[&str], &[&str]); 8] = [
@@ -62,26 +62,12 @@ pub(super) fn helm(arguments: &[&str]) -> Command {
     let program = HELM.get_or_init(|| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut install = Command::new(root.join("clients/helm/install"));
-        let output = install.arg(root.join("../target/clients")).output();
-        let Output {
-            status,
-            stdout,
-            stderr,
-        } = output.expect("the script starts");
-        assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
-        String::from_utf8(stdout).expect("a path").trim_end().into()
+        let path = run(install.arg(root.join("../target/clients")));
+        path.trim_end().into()
     });
     let mut command = Command::new(program);
     command.args(arguments);
     command
-}
-
-/// Runs a command, which must succeed, and returns what it printed.
-pub(super) fn run(command: &mut Command) -> String {
-    let output = command.output().expect("it starts");
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {error}");
-    String::from_utf8(output.stdout).expect("UTF-8")
 }
 
 /// Sets values on the command line of helm.

@@ -1,15 +1,18 @@
-//! The charts and the bases for kustomize that operators write, with the real helm and the real kubectl.
+//! What programs write for the tools of others, and what those tools make of it and of objects: helm, kubectl, kstatus
+//! and kube-state-metrics.
 //!
 //! ```sh
-//! cargo test -p okt-tests --test packaging -- --include-ignored --nocapture
+//! cargo test -p okt-tests --test tools -- --include-ignored --nocapture
 //! ```
 
 mod helm;
+mod kstatus;
 mod round_trip;
+mod state_metrics;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde::Deserialize;
@@ -28,6 +31,24 @@ const IMAGE: &str = "registry.example:5000/a/operator:1.2";
 
 /// Objects by kind, namespace and name.
 type ObjectsByName = BTreeMap<[String; 3], Value>;
+
+/// Builds a package of the Go module in a folder of `tests`, and returns the path of the program.
+fn go_program(folder: &str, package: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = root.join("../target/clients/bin").join(folder);
+    let mut build = Command::new("go");
+    build.args(["build", "-o"]).arg(&program).arg(package);
+    run(build.current_dir(root.join(folder)));
+    program
+}
+
+/// Runs a command, which must succeed, and returns what it printed.
+fn run(command: &mut Command) -> String {
+    let output = command.output().expect("it starts");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {error}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
 
 /// Runs `manifests`, which must succeed, and returns what it printed.
 fn manifests(program: &str, arguments: &[&str]) -> String {

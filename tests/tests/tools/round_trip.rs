@@ -11,8 +11,8 @@ use kube::{Api, Client};
 use okt_testing::Kubernetes;
 use serde_json::{Value, json};
 
-use super::helm::{helm, run};
-use super::{IMAGE, manifests, write_chart};
+use super::helm::helm;
+use super::{IMAGE, manifests, run, write_chart};
 
 const HOME: &str = "databases-system";
 const TEAM: &str = "team-a";
