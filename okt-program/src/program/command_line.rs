@@ -198,12 +198,12 @@ pub(super) struct Manifests {
     #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) replicas: u16,
     /// Also print a `ServiceMonitor`, by which the Prometheus Operator finds the metrics.
-    #[cfg(feature = "serve")]
-    #[arg(long)]
+    #[cfg_attr(feature = "serve", arg(long))]
+    #[cfg_attr(not(feature = "serve"), arg(skip))]
     pub(super) service_monitor: bool,
     /// Also print a `NetworkPolicy` by which nobody reaches the operator, except its metrics and its webhooks.
-    #[cfg(feature = "serve")]
-    #[arg(long)]
+    #[cfg_attr(feature = "serve", arg(long))]
+    #[cfg_attr(not(feature = "serve"), arg(skip))]
     pub(super) network_policy: bool,
     /// Also print admission policies, and the roles with the verbs that they ask for.
     #[arg(
@@ -232,16 +232,6 @@ pub(super) struct Manifests {
     /// Write a base and overlays for kustomize to this directory instead.
     #[arg(long, value_name = "DIRECTORY")]
     pub(super) kustomize: Option<PathBuf>,
-}
-
-impl Manifests {
-    /// Whether a `ServiceMonitor` is asked for, and a `NetworkPolicy`.
-    pub(super) fn around(&self) -> (bool, bool) {
-        #[cfg(feature = "serve")]
-        return (self.service_monitor, self.network_policy);
-        #[cfg(not(feature = "serve"))]
-        return (false, false);
-    }
 }
 
 /// An address to listen on; none for an empty option.

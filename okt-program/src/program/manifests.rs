@@ -152,10 +152,17 @@ impl Operators {
             let all = self.webhooks().into_iter();
             webhooks.extend(all.flat_map(|it| it.configurations(service, &asked.namespace)));
         }
-        let (monitored, guarded) = asked.around();
         let mut around = Vec::new();
-        around.extend(installation.service_monitor().filter(|_| monitored));
-        around.extend(installation.network_policy().filter(|_| guarded));
+        around.extend(
+            installation
+                .service_monitor()
+                .filter(|_| asked.service_monitor),
+        );
+        around.extend(
+            installation
+                .network_policy()
+                .filter(|_| asked.network_policy),
+        );
         Ok(vec![
             ("account", yaml_stream(&place)?),
             (
@@ -218,7 +225,6 @@ impl Operators {
         let configurations = configurations.flat_map(|it| it.configurations(&service, namespaces));
         let metrics =
             cfg!(feature = "secure-metrics").then(|| metrics_roles(&own_name(), &account));
-        let (monitored, guarded) = asked.around();
         let policies = self.all_policies(&account)?;
         let default_policies = asked.policy.iter().map(|kind| kind_name(*kind));
         let default_policies =
@@ -237,8 +243,8 @@ impl Operators {
             policies,
             default_policies,
             configurations: configurations.collect(),
-            monitored,
-            guarded,
+            monitored: asked.service_monitor,
+            guarded: asked.network_policy,
         };
         let writer = Writer::of(&format!("{} manifests --helm", own_name()));
         let written = writer.write(directory, &chart.files(&writer)?)?;
