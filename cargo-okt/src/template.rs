@@ -6,9 +6,13 @@
 type File = (&'static str, &'static str);
 
 /// All files of a project.
-pub(crate) const FILES: [File; 11] = [
+pub(crate) const FILES: [File; 12] = [
     ("Cargo.toml", MANIFEST),
     (".dockerignore", include_str!("../template/.dockerignore")),
+    (
+        ".github/workflows/ci.yml",
+        include_str!("../template/.github/workflows/ci.yml"),
+    ),
     (".gitignore", include_str!("../template/.gitignore")),
     ("Dockerfile", include_str!("../template/Dockerfile")),
     ("README.md", include_str!("../template/README.md")),
