@@ -6,6 +6,8 @@ pub(crate) mod alerts;
 #[cfg(feature = "cli")]
 pub(crate) mod argo_cd;
 #[cfg(feature = "cli")]
+pub(crate) mod bundle;
+#[cfg(feature = "cli")]
 pub(crate) mod chart;
 #[cfg(feature = "cli")]
 pub(crate) mod dashboards;

@@ -391,8 +391,8 @@ impl<'a> ImageName<'a> {
     }
 }
 
-/// Returns the version of the chart: the tag of the image if it is a version, or looks like the beginning of one.
-fn version(image: &str) -> String {
+/// Returns the version of what installs an image: its tag if that is a version, or looks like the beginning of one.
+pub(crate) fn version(image: &str) -> String {
     let tag = ImageName::of(image).tag;
     let tag = tag.strip_prefix('v').unwrap_or(tag);
     let (numbers, rest) = match tag.find(['-', '+']) {

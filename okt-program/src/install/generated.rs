@@ -1,5 +1,6 @@
 //! Files that a program writes, and writes again for its next version.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::path::Path;
 pub(crate) struct GeneratedFile {
     /// Its path below the directory.
     path: String,
-    /// Its content; a file without content is not there.
+    /// Its content; a file without content is not written.
     text: String,
     /// Whether it is a beginning for people to go on with: it is written only if there is none.
     is_theirs: bool,
@@ -67,6 +68,7 @@ impl Writer {
     ///
     /// Which file cannot be written, or is not one of this writer's; then none was written. Another directory helps.
     pub(crate) fn write(&self, to: &Path, files: &[GeneratedFile]) -> Result<Vec<String>, String> {
+        let files: Vec<_> = files.iter().filter(|it| !it.text.is_empty()).collect();
         for file in files.iter().filter(|file| !file.is_theirs) {
             let path = to.join(&file.path);
             if !self.may_replace(&path)? {
@@ -77,15 +79,9 @@ impl Writer {
             }
         }
         let mut written = Vec::new();
-        for file in files {
+        for file in &files {
             let path = to.join(&file.path);
             let cannot = |error| format!("cannot write {}: {error}", path.display());
-            if file.text.is_empty() {
-                match fs::remove_file(&path) {
-                    Err(error) if error.kind() != ErrorKind::NotFound => return Err(cannot(error)),
-                    _ => continue,
-                }
-            }
             if file.is_theirs && path.exists() {
                 continue;
             }
@@ -95,7 +91,25 @@ impl Writer {
             fs::write(&path, &file.text).map_err(cannot)?;
             written.push(path.display().to_string());
         }
+        self.remove_others(to, &files)?;
         Ok(written)
+    }
+
+    /// Removes what this writer wrote another time beside these files.
+    fn remove_others(&self, to: &Path, files: &[&GeneratedFile]) -> Result<(), String> {
+        let paths: BTreeSet<_> = files.iter().map(|file| to.join(&file.path)).collect();
+        let folders: BTreeSet<_> = paths.iter().filter_map(|path| path.parent()).collect();
+        for folder in folders {
+            let cannot = |error| format!("cannot read {}: {error}", folder.display());
+            for entry in fs::read_dir(folder).map_err(cannot)? {
+                let path = entry.map_err(cannot)?.path();
+                if path.is_file() && !paths.contains(&path) && self.may_replace(&path)? {
+                    fs::remove_file(&path)
+                        .map_err(|error| format!("cannot remove {}: {error}", path.display()))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether a file is missing, or is one of this writer's.

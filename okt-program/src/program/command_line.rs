@@ -232,6 +232,13 @@ pub(super) struct Manifests {
     /// Write a base and overlays for kustomize to this directory instead.
     #[arg(long, value_name = "DIRECTORY")]
     pub(super) kustomize: Option<PathBuf>,
+    /// Write a bundle for the Operator Lifecycle Manager to this directory instead.
+    #[arg(
+        long,
+        value_name = "DIRECTORY",
+        conflicts_with_all = ["helm", "kustomize", "namespace", "service_account", "policy"]
+    )]
+    pub(super) bundle: Option<PathBuf>,
 }
 
 /// An address to listen on; none for an empty option.

@@ -13,6 +13,7 @@ use super::command_line::{Manifests, PolicyKind};
 use super::{Operators, own_account, own_name, part, stream, yaml};
 use crate::in_use::InUse;
 use crate::install::account::ServiceAccount;
+use crate::install::bundle::Bundle;
 use crate::install::chart::{ACCOUNT_NAME, HelmChart, RELEASE_NAMESPACE, WATCHED_NAMESPACE};
 use crate::install::generated::Writer;
 use crate::install::kustomize;
@@ -108,6 +109,9 @@ impl Operators {
             return self.write_chart(asked, directory);
         }
         let account = asked.service_account.clone().map_or_else(own_account, Ok)?;
+        if let Some(directory) = &asked.bundle {
+            return self.write_bundle(asked, &account, directory);
+        }
         let groups = self.groups(asked, &account)?;
         if let Some(directory) = &asked.kustomize {
             let writer = Writer::of(&format!("{} manifests --kustomize", own_name()));
@@ -118,7 +122,7 @@ impl Operators {
                 "kubectl apply --server-side -k {}",
                 directory.join("base").display()
             );
-            return Ok(report(&written, &apply));
+            return Ok(report(&written, "install it", &apply));
         }
         let texts = groups.into_iter().map(|(_, text)| Ok(text));
         stream(texts.filter(|text| text != &Ok(String::new())))
@@ -231,12 +235,9 @@ impl Operators {
             default_policies.filter(|name| policies.iter().any(|(it, _)| it == name));
         let default_policies: Vec<_> = default_policies.collect();
         let definitions = self.definitions(asked.union.as_deref(), Some(&account))?;
-        let definitions = definitions.iter().map(serde_json::to_value);
         let chart = HelmChart {
             installation: self.installation(asked, &named),
-            definitions: definitions
-                .collect::<Result<_, _>>()
-                .map_err(|error| error.to_string())?,
+            definitions: values(&definitions)?,
             roles: self.roles(&[], Some(&account), (false, false))?,
             limited_roles,
             metrics_roles: objects(metrics.as_slice())?,
@@ -253,7 +254,27 @@ impl Operators {
             own_name(),
             directory.display()
         );
-        Ok(report(&written, &install))
+        Ok(report(&written, "install it", &install))
+    }
+
+    fn write_bundle(
+        &self,
+        asked: &Manifests,
+        account: &ServiceAccount,
+        directory: &Path,
+    ) -> Result<String, String> {
+        let definitions = self.definitions(asked.union.as_deref(), Some(account))?;
+        let bundle = Bundle {
+            installation: self.installation(asked, account),
+            definitions: values(&definitions)?,
+            roles: self.roles(&[], Some(account), (asked.metrics_secure, false))?,
+            webhooks: self.webhooks(),
+            monitored: asked.service_monitor,
+        };
+        let writer = Writer::of(&format!("{} manifests --bundle", own_name()));
+        let written = writer.write(directory, &bundle.files(&writer, directory)?)?;
+        let check = format!("operator-sdk bundle validate {}", directory.display());
+        Ok(report(&written, "check it", &check))
     }
 
     /// Returns the admission policies of all kinds that this program has, each with its roles.
@@ -280,6 +301,12 @@ fn kind_name(kind: PolicyKind) -> String {
     named.map_or_else(String::new, |it| it.get_name().to_owned())
 }
 
+fn values(definitions: &[CustomResourceDefinition]) -> Result<Vec<Value>, String> {
+    let values = definitions.iter().map(serde_json::to_value);
+    let values: Result<_, _> = values.collect();
+    values.map_err(|error| error.to_string())
+}
+
 fn objects(roles: &[Rbac]) -> Result<Vec<Value>, String> {
     let all: Result<Vec<_>, _> = roles.iter().map(Rbac::objects).collect();
     Ok(all.map_err(|error| error.to_string())?.concat())
@@ -289,12 +316,12 @@ fn yaml_stream(objects: &[impl Serialize]) -> Result<String, String> {
     stream(objects.iter().map(yaml))
 }
 
-/// Returns which files were written, and the command that uses them.
-fn report(written: &[String], command: &str) -> String {
+/// Returns which files were written, and a command for what comes next.
+fn report(written: &[String], next: &str, command: &str) -> String {
     let mut text = String::new();
     for path in written {
         // Writing to a text cannot fail.
         _ = writeln!(text, "wrote {path}");
     }
-    format!("{text}\nTo install it:\n  {command}\n")
+    format!("{text}\nTo {next}:\n  {command}\n")
 }

@@ -7,6 +7,7 @@
 
 mod helm;
 mod kstatus;
+mod olm;
 mod round_trip;
 mod state_metrics;
 
@@ -157,7 +158,7 @@ fn files_of_people_are_neither_overwritten_nor_removed() {
     let program = env!("CARGO_BIN_EXE_databases");
     let path = |name: &str| folder.path().join(name);
     fs::create_dir(path("templates")).expect("a folder");
-    for name in ["templates/operator.yaml", "templates/webhooks.yaml"] {
+    for name in ["templates/operator.yaml", "templates/roles.yaml"] {
         fs::write(path(name), "mine: true\n").expect("a file");
         let refused = try_manifests(program, &["--helm", directory]);
         assert!(!refused.status.success());
@@ -170,11 +171,15 @@ fn files_of_people_are_neither_overwritten_nor_removed() {
         assert!(!path("Chart.yaml").exists(), "nothing was written");
         fs::remove_file(path(name)).expect("a file");
     }
+    // A template that the chart does not have is theirs.
+    fs::write(path("templates/webhooks.yaml"), "# mine\n").expect("a file");
     // Its own files are written again, and an overlay is not.
     manifests(program, &["--helm", directory, "--replicas=1"]);
     manifests(program, &["--helm", directory, "--replicas=3"]);
     let values = fs::read_to_string(path("values.yaml")).expect("the values");
     assert!(values.contains("\nreplicas: 3\n"), "{values}");
+    let theirs = fs::read(path("templates/webhooks.yaml"));
+    assert_eq!(theirs.expect("the file"), b"# mine\n");
     let directory = path("kustomize");
     let directory = directory.to_str().expect("UTF-8");
     manifests(program, &["--kustomize", directory, "--service-monitor"]);
