@@ -232,11 +232,13 @@ impl Operators {
         let policies = self.all_policies(&account)?;
         let default_policies = asked.policy.iter().map(|kind| kind_name(*kind));
         let default_policies =
-            default_policies.filter(|name| policies.iter().any(|(it, _)| it == name));
-        let default_policies: Vec<_> = default_policies.collect();
+            once(default_policies.filter(|name| policies.iter().any(|(it, _)| it == name)));
         let definitions = self.definitions(asked.union.as_deref(), Some(&account))?;
         let chart = HelmChart {
-            installation: self.installation(asked, &named),
+            installation: Installation {
+                namespaces: &once(asked.namespace.iter().cloned()),
+                ..self.installation(asked, &named)
+            },
             definitions: values(&definitions)?,
             roles: self.roles(&[], Some(&account), (false, false))?,
             limited_roles,
@@ -293,6 +295,17 @@ impl Operators {
         }
         Ok(all)
     }
+}
+
+/// Returns what is given, each of it once.
+fn once(given: impl Iterator<Item = String>) -> Vec<String> {
+    let mut once = Vec::new();
+    for it in given {
+        if !once.contains(&it) {
+            once.push(it);
+        }
+    }
+    once
 }
 
 /// Returns the name of a kind of policy on the command line.

@@ -192,13 +192,21 @@ fn files_of_people_are_neither_overwritten_nor_removed() {
 }
 
 #[test]
-fn a_policy_that_a_program_has_not_is_no_default_of_its_chart() {
+fn the_defaults_of_a_chart_are_valid_values_whatever_is_given() {
     let folder = tempfile::tempdir().expect("a folder");
-    let flags = ["--policy=states,rules"];
+    // A program may not have a policy, and its chart refuses what stands twice in a list.
+    let flags = [
+        "--policy=states,rules,states",
+        "--namespace=a",
+        "--namespace=a",
+    ];
     write_chart(env!("CARGO_BIN_EXE_lamps"), folder.path(), &flags);
     let values = fs::read_to_string(folder.path().join("values.yaml")).expect("values");
-    assert!(values.contains("\npolicies:\n  - states\n"), "{values}");
-    assert!(!values.contains("- rules"), "{values}");
+    assert!(
+        values.contains("\npolicies:\n  - states\npriority"),
+        "{values}"
+    );
+    assert!(values.contains("\nnamespaces:\n  - a\nnetwork"), "{values}");
 }
 
 #[test]

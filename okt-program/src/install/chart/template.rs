@@ -113,3 +113,42 @@ impl HelmTemplate {
         to.push('\n');
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{HelmTemplate, RELEASE_NAMESPACE};
+
+    #[test]
+    fn what_users_wrote_is_a_text_and_what_the_chart_adds_an_expression() {
+        let mut template = HelmTemplate::default();
+        let mut object = json!({
+            "about": "a {{ b }} c",
+            "in": RELEASE_NAMESPACE,
+            "said": format!("in {RELEASE_NAMESPACE}."),
+            "list": ["x"],
+        });
+        object["value"] = template.value("{{ .Values.a }}");
+        template.add(
+            &mut object["list"],
+            "{{- range .b }}\n- {{ . }}\n{{- end }}",
+        );
+        template.with(&mut object, "map", ".Values.c");
+        let printed = template.print([&object]).expect("YAML");
+        let about = printed.lines().find(|line| line.starts_with("about:"));
+        assert!(
+            about.is_some_and(|line| line.contains("a {{ \"{{\" }} b }} c")),
+            "{printed}"
+        );
+        for wanted in [
+            "\nin: {{ $.Release.Namespace | quote }}\n",
+            "\nlist:\n- x\n{{- range .b }}\n- {{ . }}\n{{- end }}\n",
+            "\nsaid: in {{ $.Release.Namespace }}.\n",
+            "\nvalue: {{ .Values.a }}\n",
+            "\n{{- with .Values.c }}\nmap: {{- toYaml . | nindent 2 }}\n{{- end }}\n",
+        ] {
+            assert!(printed.contains(wanted), "{wanted} of {printed}");
+        }
+    }
+}
