@@ -45,8 +45,11 @@ pub(crate) fn each_file(folder: &Path, found: &mut impl FnMut(&Path, &str)) {
     each_file_of(folder, "rs", found);
 }
 
+/// The folders of what is built, and of what tests write.
+const MADE: [&str; 3] = ["target", ".git", "cases/fail/rules"];
+
 /// Calls a function with the path in the folder and the text of each file with this extension there and in subfolders,
-/// but for what is built.
+/// but for what is made.
 pub(crate) fn each_file_of(folder: &Path, kind: &str, found: &mut impl FnMut(&Path, &str)) {
     fn walk(root: &Path, folder: &Path, kind: &str, found: &mut impl FnMut(&Path, &str)) {
         let Ok(entries) = fs::read_dir(folder) else {
@@ -55,7 +58,7 @@ pub(crate) fn each_file_of(folder: &Path, kind: &str, found: &mut impl FnMut(&Pa
         for entry in entries {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
-                if !path.ends_with("target") && !path.ends_with(".git") {
+                if !MADE.iter().any(|made| path.ends_with(made)) {
                     walk(root, &path, kind, found);
                 }
             } else if path.extension().is_some_and(|it| it == kind) {
