@@ -24,9 +24,9 @@ use order::Order;
 /// What must not grow.
 mod limits {
     /// Lines of code in the `src` of the published crates.
-    pub(crate) const PRODUCT: usize = 101_850;
+    pub(crate) const PRODUCT: usize = 102_010;
     /// Lines of code of all tests and benches.
-    pub(crate) const TESTS: usize = 86_680;
+    pub(crate) const TESTS: usize = 86_760;
     /// Types whose name another type has, in percent.
     pub(crate) const REPEATED_NAMES: usize = 12;
     /// Functions of more than 60 lines.

@@ -301,6 +301,8 @@ pub(super) enum ContentMode {
     Structured,
     /// Attributes as headers, and the data as the body.
     Binary,
+    /// Up to 100 of them as a JSON array; one by one if the receiver takes no batches.
+    Batched,
 }
 
 /// The value of `--events`.
@@ -412,7 +414,7 @@ pub(super) struct RunOptions {
     #[cfg(feature = "cloudevents")]
     #[arg(long, value_name = "URL", env = "K_SINK")]
     pub(super) cloudevents_sink: Option<String>,
-    /// How `CloudEvents` are sent: as one JSON object, or with their attributes in headers.
+    /// How `CloudEvents` are sent: as one JSON object, with their attributes in headers, or several at once.
     #[cfg(feature = "cloudevents")]
     #[arg(long, value_name = "MODE", env = "OKT_CLOUDEVENTS_MODE", value_enum, default_value_t = ContentMode::Structured)]
     pub(super) cloudevents_mode: ContentMode,

@@ -345,6 +345,7 @@ fn cloud_events(asked: &RunOptions, client: &Client) -> Result<Option<CloudEvent
     Ok(Some(match asked.cloudevents_mode {
         ContentMode::Structured => events,
         ContentMode::Binary => events.binary(),
+        ContentMode::Batched => events.batched(),
     }))
 }
 

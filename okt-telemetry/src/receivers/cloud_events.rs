@@ -4,12 +4,19 @@
 //! SDK checks them in a test; it is no dependency of operators, because it does not encode the values of headers, and
 //! brings a second library of times and one of errors.
 
+mod batches;
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::FutureExt;
 use http::StatusCode;
 use okt_reach::reach::{Http, HttpError, parsed};
 use okt_wire::texts::qualified;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
+use self::batches::{BatchAnswer, Batches};
 use crate::delivery::{Delivery, TransitionEvent, Undelivered};
 
 /// The type of the events; a change that receivers must know is another one.
@@ -49,7 +56,25 @@ pub struct CloudEvents {
     http: Http,
     url: String,
     source: String,
-    is_binary: bool,
+    mode: ContentMode,
+}
+
+/// How events are written into requests (HTTP binding, 3).
+#[derive(Clone)]
+enum ContentMode {
+    Structured,
+    Binary,
+    Batched(Arc<Batches>),
+}
+
+impl fmt::Debug for ContentMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Structured => "Structured",
+            Self::Binary => "Binary",
+            Self::Batched(_) => "Batched",
+        })
+    }
 }
 
 /// A URL that no event can be sent to.
@@ -70,7 +95,7 @@ impl CloudEvents {
                 http,
                 url,
                 source: String::new(),
-                is_binary: false,
+                mode: ContentMode::Structured,
             }),
             Err(why) => Err(CloudEventsError(why)),
         }
@@ -79,7 +104,18 @@ impl CloudEvents {
     /// Uses the binary content mode: the attributes are headers, and the body is the data.
     #[must_use]
     pub fn binary(mut self) -> Self {
-        self.is_binary = true;
+        self.mode = ContentMode::Binary;
+        self
+    }
+
+    /// Uses the batched content mode: while a request is under way, the events of other objects wait for the next one, which
+    /// has up to 100 of them as a JSON array. An event waits for no other one to come.
+    ///
+    /// If the receiver answers 415 (`Unsupported Media Type`), events are sent one by one from then on, in the structured
+    /// mode. If it refuses some events in one request, each of them is sent alone, so that only the wrong ones are lost.
+    #[must_use]
+    pub fn batched(mut self) -> Self {
+        self.mode = ContentMode::Batched(Arc::default());
         self
     }
 
@@ -95,27 +131,73 @@ impl CloudEvents {
 
 impl Delivery for CloudEvents {
     async fn deliver(&self, event: &TransitionEvent) -> Result<(), Undelivered> {
-        let attributes = attributes(event, &self.source);
-        let mut request = self.http.post(&self.url).limit(ANSWER_LIMIT);
-        if self.is_binary {
-            for (name, value) in attributes {
-                let value = value.as_str().unwrap_or_default();
-                let value = utf8_percent_encode(value, ENCODED).to_string();
-                request = request.header(&format!("ce-{name}"), &value);
+        match &self.mode {
+            ContentMode::Binary => self.send_binary(event).await,
+            ContentMode::Batched(batches) if !batches.are_unsupported() => {
+                let text = structured(event, &self.source).to_string();
+                let send = |events| self.send_batch(events).boxed();
+                match batches.deliver(text, send).await {
+                    Some(delivered) => delivered,
+                    None => self.send_structured(event).await,
+                }
             }
-            request = request.body("application/json", data(event).to_string());
-        } else {
-            let mut all = attributes;
-            all.insert("datacontenttype".to_owned(), json!("application/json"));
-            all.insert("data".to_owned(), data(event));
-            let kind = "application/cloudevents+json; charset=UTF-8";
-            request = request.body(kind, Value::Object(all).to_string());
-        }
-        match request.send().await {
-            Ok(_) => Ok(()),
-            Err(error) => taken(&error),
+            ContentMode::Structured | ContentMode::Batched(_) => self.send_structured(event).await,
         }
     }
+}
+
+impl CloudEvents {
+    async fn send_binary(&self, event: &TransitionEvent) -> Result<(), Undelivered> {
+        let mut request = self.http.post(&self.url).limit(ANSWER_LIMIT);
+        for (name, value) in attributes(event, &self.source) {
+            let value = value.as_str().unwrap_or_default();
+            let value = utf8_percent_encode(value, ENCODED).to_string();
+            request = request.header(&format!("ce-{name}"), &value);
+        }
+        let request = request.body("application/json", data(event).to_string());
+        request
+            .send()
+            .await
+            .map(drop)
+            .or_else(|error| taken(&error))
+    }
+
+    async fn send_structured(&self, event: &TransitionEvent) -> Result<(), Undelivered> {
+        let text = structured(event, &self.source).to_string();
+        let sent = self.send("application/cloudevents+json; charset=UTF-8", text);
+        sent.await.or_else(|error| taken(&error))
+    }
+
+    /// Sends a JSON array of events.
+    async fn send_batch(&self, events: String) -> BatchAnswer {
+        let kind = "application/cloudevents-batch+json; charset=UTF-8";
+        let Err(error) = self.send(kind, events).await else {
+            return BatchAnswer::Taken;
+        };
+        if error.status() == Some(StatusCode::UNSUPPORTED_MEDIA_TYPE) {
+            let url = &self.url;
+            tracing::warn!(%url, "the receiver of CloudEvents takes no batches; they are sent one by one");
+            return BatchAnswer::Unsupported;
+        }
+        match taken(&error) {
+            Ok(()) => BatchAnswer::Taken,
+            Err(undelivered) if undelivered.is_refused => BatchAnswer::Refused(error.to_string()),
+            Err(_) => BatchAnswer::Retry(error.to_string()),
+        }
+    }
+
+    async fn send(&self, kind: &str, text: String) -> Result<(), HttpError> {
+        let request = self.http.post(&self.url).limit(ANSWER_LIMIT);
+        request.body(kind, text).send().await.map(drop)
+    }
+}
+
+/// Returns an event in the JSON format.
+fn structured(event: &TransitionEvent, cluster: &str) -> Value {
+    let mut all = attributes(event, cluster);
+    all.insert("datacontenttype".to_owned(), json!("application/json"));
+    all.insert("data".to_owned(), data(event));
+    Value::Object(all)
 }
 
 /// Returns whether the receiver has the event although its answer is an error.

@@ -1,5 +1,6 @@
 //! Transitions as `CloudEvents` over HTTP, read by the official SDK.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +18,14 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// A receiver of `CloudEvents` over HTTP.
+/// A receiver of `CloudEvents` over HTTP, one by one or in batches.
 struct Receiver {
     url: String,
     events: Arc<Mutex<Vec<Event>>>,
+    /// How many events were in each request that was answered with 202.
+    requests: Arc<Mutex<Vec<usize>>>,
+    /// The subject of events that are refused, with all that come with them.
+    refused: Arc<Mutex<String>>,
     /// The status codes of the next answers; 202 when there are none.
     answers: Arc<Mutex<Vec<StatusCode>>>,
 }
@@ -33,15 +38,27 @@ impl Receiver {
             Arc::<Mutex<Vec<Event>>>::default(),
             Arc::<Mutex<Vec<StatusCode>>>::default(),
         );
-        let (into, codes) = (Arc::clone(&events), Arc::clone(&answers));
+        let requests = Arc::<Mutex<Vec<usize>>>::default();
+        let refused = Arc::<Mutex<String>>::default();
+        let (into, codes, lengths, wrong) = (
+            Arc::clone(&events),
+            Arc::clone(&answers),
+            Arc::clone(&requests),
+            Arc::clone(&refused),
+        );
         let take = async move |headers: HeaderMap, body: Bytes| {
-            let event = to_event(&headers, body.to_vec()).expect("a CloudEvent");
+            let received = read(&headers, &body);
             let mut codes = codes.lock();
             if let Some(code) = codes.pop() {
                 return code;
             }
+            let wrong = wrong.lock();
+            if received.iter().any(|it| it.subject() == Some(&wrong)) {
+                return StatusCode::BAD_REQUEST;
+            }
+            lengths.lock().push(received.len());
             let mut events = into.lock();
-            events.push(event);
+            events.extend(received);
             StatusCode::ACCEPTED
         };
         let router = Router::new().route("/events", post(take));
@@ -49,6 +66,8 @@ impl Receiver {
         Self {
             url: format!("http://{address}/events"),
             events,
+            requests,
+            refused,
             answers,
         }
     }
@@ -67,6 +86,15 @@ impl Receiver {
         };
         in_time(&format!("there are {number} events"), enough).await
     }
+}
+
+/// Reads the events of a request, in any mode.
+fn read(headers: &HeaderMap, body: &Bytes) -> Vec<Event> {
+    let kind = headers["content-type"].to_str().expect("a text");
+    if kind.starts_with("application/cloudevents-batch+json") {
+        return serde_json::from_slice(body).expect("CloudEvents");
+    }
+    vec![to_event(headers, body.to_vec()).expect("a CloudEvent")]
 }
 
 /// Returns an extension attribute as text.
@@ -152,6 +180,67 @@ async fn an_event_is_sent_again_after_503_and_not_after_400() {
     // The first is sent twice, and then refused.
     let events = receiver.events(1).await;
     assert!(events[0].id().ends_with("/2"), "{}", events[0].id());
+    rig.stop().await;
+}
+
+/// Lets databases run whose events are sent in batches to a receiver, and returns their number.
+async fn run_many(rig: &Rig, receiver: &Receiver) -> usize {
+    const OBJECTS: usize = 20;
+    let http = Reach::inside(rig.client.clone()).http();
+    let events = CloudEvents::new(http, &receiver.url).expect("a URL");
+    for number in 0..OBJECTS {
+        rig.create(&format!("db-{number}"), json!({})).await;
+    }
+    rig.start_with(|operator| operator.deliver(events.batched()));
+    OBJECTS
+}
+
+/// Returns the ids of events, each once.
+fn ids(events: &[Event]) -> BTreeSet<&str> {
+    events.iter().map(AttributesReader::id).collect()
+}
+
+#[tokio::test]
+async fn events_that_wait_for_a_request_are_sent_together_each_once_and_in_order() {
+    let (rig, receiver) = (Rig::without_operator().await, Receiver::open().await);
+    let objects = run_many(&rig, &receiver).await;
+    let events = receiver.events(2 * objects).await;
+    assert_eq!(
+        (events.len(), ids(&events).len()),
+        (2 * objects, 2 * objects)
+    );
+    let mut last = BTreeMap::new();
+    for event in &events {
+        data(event);
+        let sequence = extension(event, "sequence").to_owned();
+        let before = last.insert(extension(event, "partitionkey"), sequence.clone());
+        assert!(before.is_none_or(|before| before < sequence));
+    }
+    let requests = receiver.requests.lock().clone();
+    assert!(requests.len() < events.len(), "{requests:?}");
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn one_refused_event_takes_no_other_with_it_and_a_failed_batch_is_sent_again() {
+    let (rig, receiver) = (Rig::without_operator().await, Receiver::open().await);
+    "default/db-3".clone_into(&mut receiver.refused.lock());
+    *receiver.answers.lock() = vec![StatusCode::SERVICE_UNAVAILABLE];
+    let objects = run_many(&rig, &receiver).await;
+    let events = receiver.events(2 * (objects - 1)).await;
+    assert_eq!(ids(&events).len(), 2 * (objects - 1));
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_takes_no_batches_gets_all_events_one_by_one() {
+    let (rig, receiver) = (Rig::without_operator().await, Receiver::open().await);
+    *receiver.answers.lock() = vec![StatusCode::UNSUPPORTED_MEDIA_TYPE];
+    let objects = run_many(&rig, &receiver).await;
+    let events = receiver.events(2 * objects).await;
+    assert_eq!(ids(&events).len(), 2 * objects);
+    let requests = receiver.requests.lock().clone();
+    assert!(requests.iter().all(|length| *length == 1), "{requests:?}");
     rig.stop().await;
 }
 
