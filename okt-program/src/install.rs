@@ -15,6 +15,8 @@ pub(crate) mod defaults;
 #[cfg(feature = "cli")]
 pub(crate) mod generated;
 #[cfg(feature = "cli")]
+pub(crate) mod image;
+#[cfg(feature = "cli")]
 pub(crate) mod kind;
 #[cfg(feature = "cli")]
 pub(crate) mod kustomize;

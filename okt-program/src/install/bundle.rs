@@ -10,8 +10,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::chart::version;
 use super::generated::{GeneratedFile, Writer};
+use super::image::ImageName;
 use super::manifests::Installation;
 use super::webhooks::KindWebhooks;
 
@@ -119,7 +119,7 @@ impl Bundle<'_> {
     fn service_version(&self) -> Value {
         let installation = &self.installation;
         let name = &installation.account.name;
-        let version = version(installation.image);
+        let version = ImageName::of(installation.image).version();
         let mut deployment = installation.deployment()["spec"].take();
         let container = &mut deployment["template"]["spec"]["containers"][0];
         if !self.webhooks.is_empty()

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use self::template::HelmTemplate;
 pub(crate) use self::template::{ACCOUNT_NAME, RELEASE_NAMESPACE, WATCHED_NAMESPACE};
 use crate::install::generated::{GeneratedFile, Writer};
+use crate::install::image::ImageName;
 use crate::install::manifests::{Installation, metrics_port};
 
 /// The image of the values.
@@ -48,10 +49,11 @@ impl HelmChart<'_> {
         schema["$comment"] = writer.mark().into();
         let file = |path: &str, text: String| writer.commented(path, &text);
         let name = &self.installation.account.name;
+        let image = ImageName::of(self.installation.image);
         let about = format!(
             "apiVersion: v2\nname: {name}\ndescription: The operator {name}\ntype: application\nversion: {}\nappVersion: {:?}\n",
-            version(self.installation.image),
-            ImageName::of(self.installation.image).named(),
+            image.version(),
+            image.named(),
         );
         Ok(vec![
             file("Chart.yaml", about),
@@ -359,94 +361,4 @@ fn when(condition: &str, text: &str) -> String {
     }
     let text = text.trim_end();
     format!("{{{{- if {condition} }}}}\n{text}\n{{{{- end }}}}\n")
-}
-
-/// The parts of the name of an image.
-struct ImageName<'a> {
-    repository: &'a str,
-    tag: &'a str,
-    digest: &'a str,
-}
-
-impl<'a> ImageName<'a> {
-    fn of(image: &'a str) -> Self {
-        let (image, digest) = image.split_once('@').unwrap_or((image, ""));
-        // A colon before a slash is that of a port.
-        let (repository, tag) = match image.rsplit_once(':') {
-            Some((repository, tag)) if !tag.contains('/') => (repository, tag),
-            _ => (image, ""),
-        };
-        Self {
-            repository,
-            tag,
-            digest,
-        }
-    }
-
-    /// Returns what tells this image from others of its repository.
-    fn named(&self) -> &'a str {
-        let names = [self.tag, self.digest];
-        let named = names.into_iter().find(|name| !name.is_empty());
-        named.unwrap_or("latest")
-    }
-}
-
-/// Returns the version of what installs an image: its tag if that is a version, or looks like the beginning of one.
-pub(crate) fn version(image: &str) -> String {
-    let tag = ImageName::of(image).tag;
-    let tag = tag.strip_prefix('v').unwrap_or(tag);
-    let (numbers, rest) = match tag.find(['-', '+']) {
-        Some(end) => tag.split_at(end),
-        None => (tag, ""),
-    };
-    let numbers: Option<Vec<u64>> = numbers.split('.').map(|it| it.parse().ok()).collect();
-    let is_rest = rest
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"-+.".contains(&byte));
-    match numbers.as_deref() {
-        Some([major]) if is_rest => format!("{major}.0.0{rest}"),
-        Some([major, minor]) if is_rest => format!("{major}.{minor}.0{rest}"),
-        Some([major, minor, patch]) if is_rest => format!("{major}.{minor}.{patch}{rest}"),
-        _ => "0.1.0".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{ImageName, version};
-
-    #[test]
-    fn an_image_has_a_repository_a_tag_and_a_digest() {
-        for (text, repository, tag, digest) in [
-            ("a", "a", "", ""),
-            ("a:1", "a", "1", ""),
-            ("host:5000/a", "host:5000/a", "", ""),
-            ("host:5000/a:1", "host:5000/a", "1", ""),
-            ("a@sha256:12", "a", "", "sha256:12"),
-            ("host:5000/a:1@sha256:12", "host:5000/a", "1", "sha256:12"),
-        ] {
-            let image = ImageName::of(text);
-            assert_eq!(
-                (image.repository, image.tag, image.digest),
-                (repository, tag, digest)
-            );
-        }
-    }
-
-    #[test]
-    fn the_version_of_a_chart_is_that_of_its_image() {
-        for (image, wanted) in [
-            ("a", "0.1.0"),
-            ("a:latest", "0.1.0"),
-            ("a:1", "1.0.0"),
-            ("a:v1.2", "1.2.0"),
-            ("a:1.2.3-rc.1", "1.2.3-rc.1"),
-            ("a:1.2.3.4", "0.1.0"),
-            ("a:1..3", "0.1.0"),
-            ("a:1.2.3-a_b", "0.1.0"),
-            ("host:5000/a", "0.1.0"),
-        ] {
-            assert_eq!(version(image), wanted, "{image}");
-        }
-    }
 }

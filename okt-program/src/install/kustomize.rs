@@ -1,6 +1,7 @@
 //! The manifests of a program for kustomize: a base, and overlays to begin with.
 
 use crate::install::generated::{GeneratedFile, Writer};
+use crate::install::image::ImageName;
 use crate::install::manifests::Installation;
 
 /// Returns the files: a base of these groups of documents, each a name and its YAML, and two overlays.
@@ -23,13 +24,7 @@ pub(crate) fn files(
     let kustomization = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n";
     let base = format!("{kustomization}resources:\n{resources}");
     files.push(writer.commented("base/kustomization.yaml", &base));
-    let image = installation.image;
-    let end = image.find('@').unwrap_or(image.len());
-    let end = image[..end]
-        .rfind(':')
-        .filter(|colon| !image[*colon..].contains('/'))
-        .unwrap_or(end);
-    let repository = &image[..end];
+    let repository = ImageName::of(installation.image).repository;
     let budget = if installation.replicas > 1 {
         format!(
             "patches:
