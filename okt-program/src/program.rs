@@ -27,12 +27,12 @@ use okt_telemetry::operators::controller;
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::limit::limit_requests;
 use okt_wire::texts::chain;
-use serde::Serialize;
 
 use self::command_line::{CommandLine, Monitor, OperatorCommand, PrintFormat};
 use self::part::{Connecting, LimitedPart, ProgramPart, Running};
 use crate::install::account::ServiceAccount;
 use crate::install::alerts::{self, Monitored};
+use crate::install::generated::yaml;
 use crate::install::kind::OperatedKind;
 use crate::install::{argo_cd, dashboards, state_metrics};
 use crate::migrate::{MigratedKind, go_back, migrate};
@@ -347,7 +347,7 @@ impl Operators {
 
     /// Returns the health checks and the actions for Argo CD.
     fn argo_cd(&self) -> Result<String, String> {
-        yaml(&argo_cd::config_map(&self.operated(), yaml)?)
+        yaml(&argo_cd::config_map(&self.operated())?)
     }
 
     /// Returns all graphs in this format.
@@ -439,10 +439,6 @@ fn own_account() -> Result<ServiceAccount, String> {
 /// Joins documents to one YAML stream.
 fn stream(documents: impl Iterator<Item = Result<String, String>>) -> Result<String, String> {
     Ok(documents.collect::<Result<Vec<_>, _>>()?.join("---\n"))
-}
-
-fn yaml(value: &impl Serialize) -> Result<String, String> {
-    serde_saphyr::to_string(value).map_err(|error| format!("cannot write YAML: {error}"))
 }
 
 fn print(text: &str) -> Result<(), String> {

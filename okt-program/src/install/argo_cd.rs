@@ -11,6 +11,7 @@ use okt_core::{Graph, Mark, StateId};
 use okt_wire::keys::PAUSED_ANNOTATION;
 use serde_json::{Map, Value, json};
 
+use super::generated::yaml;
 use super::kind::OperatedKind;
 
 /// The health check. It returns the content of the conditions, in the words of Argo CD.
@@ -22,10 +23,7 @@ const ACTIONS: &str = include_str!("argo_cd/actions.lua");
 ///
 /// # Errors
 /// If the actions cannot be written.
-pub(crate) fn config_map(
-    kinds: &[OperatedKind],
-    yaml: impl Fn(&Value) -> Result<String, String>,
-) -> Result<Value, String> {
+pub(crate) fn config_map(kinds: &[OperatedKind]) -> Result<Value, String> {
     let mut data = Map::new();
     for OperatedKind {
         group,

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::generated::{GeneratedFile, Writer};
+use super::generated::{GeneratedFile, Writer, yaml};
 use super::image::ImageName;
 use super::manifests::Installation;
 use super::webhooks::KindWebhooks;
@@ -278,10 +278,6 @@ fn key(role: &Value) -> [String; 3] {
 fn of_name(object: &Value) -> String {
     let [kind, name, _] = key(object);
     format!("{}_{}", name.replace(':', "_"), kind.to_lowercase())
-}
-
-fn yaml(object: &Value) -> Result<String, String> {
-    serde_saphyr::to_string(object).map_err(|error| format!("cannot write YAML: {error}"))
 }
 
 /// Puts the values of another object over those of an object.

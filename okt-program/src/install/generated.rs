@@ -1,9 +1,20 @@
-//! Files that a program writes, and writes again for its next version.
+//! YAML, and files that a program writes, and writes again for its next version.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
+
+use serde::Serialize;
+
+/// Writes a value as YAML.
+///
+/// # Errors
+///
+/// None is known for what a program prints.
+pub(crate) fn yaml(value: &impl Serialize) -> Result<String, String> {
+    serde_saphyr::to_string(value).map_err(|error| format!("cannot write YAML: {error}"))
+}
 
 /// A file that is written.
 #[derive(Debug)]

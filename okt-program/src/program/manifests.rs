@@ -10,12 +10,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::command_line::{Manifests, PolicyKind};
-use super::{Operators, own_account, own_name, part, stream, yaml};
+use super::{Operators, own_account, own_name, part, stream};
 use crate::in_use::InUse;
 use crate::install::account::ServiceAccount;
 use crate::install::bundle::Bundle;
 use crate::install::chart::{ACCOUNT_NAME, HelmChart, RELEASE_NAMESPACE, WATCHED_NAMESPACE};
-use crate::install::generated::Writer;
+use crate::install::generated::{Writer, yaml};
 use crate::install::kustomize;
 use crate::install::manifests::Installation;
 use crate::install::rbac::{Rbac, lease_roles, metrics_roles, webhook_roles};

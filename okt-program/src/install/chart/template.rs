@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::install::generated::yaml;
+
 /// What stands in the objects of a chart for the namespace of the release.
 pub(crate) const RELEASE_NAMESPACE: &str = "okt-release-namespace";
 /// What stands in them for the name of the service account.
@@ -66,10 +68,8 @@ impl HelmTemplate {
     ) -> Result<String, String> {
         let mut printed = String::new();
         for object in objects {
-            let text = serde_saphyr::to_string(object)
-                .map_err(|error| format!("cannot write YAML: {error}"))?;
             // What helm takes for an expression is none in what users wrote.
-            let mut text = text.replace("{{", "{{ \"{{\" }}");
+            let mut text = yaml(object)?.replace("{{", "{{ \"{{\" }}");
             for (word, expression) in [
                 (RELEASE_NAMESPACE, "$.Release.Namespace"),
                 (ACCOUNT_NAME, "$.Values.serviceAccount.name"),

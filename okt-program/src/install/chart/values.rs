@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::install::generated::yaml;
+
 /// The schema of all values that a chart may have. What depends on the program has no default there.
 const SCHEMA: &str = include_str!("values.schema.json");
 
@@ -67,10 +69,8 @@ fn print(schema: &Value, indent: &str, to: &mut String) -> Result<(), String> {
             _ = writeln!(to, "{indent}{name}: {default}");
             continue;
         }
-        let block = serde_saphyr::to_string(default)
-            .map_err(|error| format!("cannot write YAML: {error}"))?;
         _ = writeln!(to, "{indent}{name}:");
-        for line in block.lines() {
+        for line in yaml(default)?.lines() {
             _ = writeln!(to, "{indent}  {line}");
         }
     }
