@@ -98,6 +98,13 @@ impl Crates {
         Ok(files)
     }
 
+    /// Parses the text of a file of these crates, as it is to become.
+    pub(crate) fn parse(&self, text: &str) -> Result<Source, Box<Mistake>> {
+        let is_named = !self.roots.is_empty();
+        let package = if is_named { None } else { package(None).ok() };
+        Source::parse(text, &self.cfg(package))
+    }
+
     /// Returns the configuration of a build on this machine; Cargo and rustc are asked only where a `#[cfg]` needs them.
     fn cfg(&self, package: Option<Value>) -> Cfg {
         let root = self.roots.first().cloned();

@@ -4,15 +4,19 @@
 //
 // | module | content |
 // |---|---|
-// | `output`, `source`, `template` | prints a text; where a new project gets OKT from; the files of a new project |
-// | `name`, `project` | the rules for names; writes a project completely or not at all |
-// | `crates`, `check`, `draw`, `diff`, `api` | the source files of a crate; the subcommands on graphs; an API without a cluster |
+// | `output`, `files`, `source`, `template` | prints a text; writes several files; where a new project gets OKT from; its files |
+// | `name`, `edit`, `kind`, `project` | the rules for names; edits of source; a kind; a new project |
+// | `crates`, `check`, `draw`, `diff`, `add`, `api` | the source files of a crate; the subcommands; an API without a cluster |
 
+mod add;
 mod api;
 mod check;
 mod crates;
 mod diff;
 mod draw;
+mod edit;
+mod files;
+mod kind;
 mod name;
 mod output;
 mod project;
@@ -28,10 +32,13 @@ use okt_core::check::Rule;
 use okt_syntax::source::STACK;
 use parking_lot::Mutex;
 
+use crate::add::Add;
+use crate::kind::ProjectKind;
 use crate::name::{ApiGroup, KindName, Name};
 use crate::output::print;
 use crate::project::Project;
 use crate::source::OktSource;
+use crate::template::FormOptions;
 
 /// Cargo calls `cargo-okt okt ..` for `cargo okt ..`.
 #[derive(Parser)]
@@ -51,6 +58,8 @@ struct Okt {
 #[derive(Subcommand)]
 enum CargoCommand {
     New(New),
+    #[command(subcommand)]
+    Add(Add),
     Api(api::Serve),
     Check(check::CheckCommand),
     #[command(name = "graph")]
@@ -81,6 +90,8 @@ struct New {
     /// program was built from]
     #[arg(long, value_name = "VERSION|PATH|URL")]
     okt: Option<OktSource>,
+    #[command(flatten)]
+    form: FormOptions,
 }
 
 fn main() -> ExitCode {
@@ -102,6 +113,7 @@ fn main() -> ExitCode {
 fn run(command: CargoCommand) -> ExitCode {
     let done = match command {
         CargoCommand::New(new) => make(new).map(|report| print(&report)),
+        CargoCommand::Add(add) => add.run(),
         CargoCommand::Api(serve) => serve_api(serve),
         CargoCommand::Check(check) => check.run(),
         CargoCommand::Draw(draw) => draw.run(),
@@ -148,12 +160,15 @@ fn make(new: New) -> Result<String, String> {
     let okt = new.okt.map_or_else(OktSource::own, Ok)?;
     let project = Project {
         name,
-        kind,
-        group: new.group,
+        kind: ProjectKind {
+            name: kind,
+            group: new.group,
+            form: new.form.form(),
+        },
         okt,
     };
     project.write(&path)?;
-    let (name, kind, group) = (&project.name, &project.kind, &project.group);
+    let (name, kind, group) = (&project.name, &project.kind.name, &project.kind.group);
     let (okt, path) = (&project.okt, path.display());
     Ok(format!(
         "Made {name}, an operator of {kind} objects in the group {group}, in {path}.
@@ -166,4 +181,27 @@ To go on:
   cargo run -- run
 "
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_readme_names_every_command_and_every_option() {
+        let readme = include_str!("../README.md");
+        let cargo = CargoLine::command();
+        let okt = cargo.find_subcommand("okt").expect("it is there");
+        let mut left: Vec<_> = okt.get_subcommands().collect();
+        while let Some(command) = left.pop() {
+            left.extend(command.get_subcommands());
+            let name = command.get_name();
+            assert!(readme.contains(name), "{name}");
+            for option in command.get_arguments().filter_map(|it| it.get_long()) {
+                assert!(readme.contains(&format!("--{option}")), "{name} --{option}");
+            }
+        }
+    }
 }

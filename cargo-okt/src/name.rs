@@ -37,6 +37,12 @@ const OF_WINDOWS: [&str; 4] = ["aux", "con", "nul", "prn"];
 const OF_RUST: &str = "AsMut AsRef Box Clone Copy Debug Default Drop Eq Err Extend Fn FnMut FnOnce From Future Hash Into Iterator \
     None Ok Option Ord PartialEq PartialOrd Result Send Sized Some String Sync ToString Unpin Vec";
 
+/// Kinds that a cluster has, and for which kubectl takes `pod` or `kubectl get jobs`.
+const OF_KUBERNETES: &str = "APIService ConfigMap ControllerRevision CronJob CustomResourceDefinition DaemonSet Deployment \
+    EndpointSlice Endpoints Event HorizontalPodAutoscaler Ingress IngressClass Job Lease LimitRange List Namespace \
+    NetworkPolicy Node PersistentVolume PersistentVolumeClaim Pod PodDisruptionBudget PodTemplate PriorityClass \
+    ReplicaSet ReplicationController ResourceQuota Role RoleBinding Secret Service ServiceAccount StatefulSet StorageClass";
+
 /// The name of the package, its program and its service account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Name(String);
@@ -119,6 +125,14 @@ impl FromStr for KindName {
         if !begins || !letters || kind.len() > KIND_LIMIT {
             return Err(format!(
                 "`{kind}` is no kind: at most {KIND_LIMIT} letters and digits in UpperCamelCase, e.g. `Order`"
+            ));
+        }
+        if OF_KUBERNETES
+            .split(' ')
+            .any(|name| name.eq_ignore_ascii_case(kind))
+        {
+            return Err(format!(
+                "Kubernetes has a kind `{kind}`, and kubectl would take one for the other; choose another name, e.g. `Managed{kind}`"
             ));
         }
         let is_word = syn::parse_str::<syn::Ident>(kind).is_err();

@@ -1,89 +1,87 @@
-//! A new project: the template with other names, written completely or not at all.
+//! A new project, written completely or not at all.
 
 use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::io;
+use std::path::Path;
 
-use okt_core::names::snake;
-
-use crate::name::{ApiGroup, KindName, Name};
+use crate::edit::{formatted, with_kind};
+use crate::files::write_all;
+use crate::kind::{ProjectKind, written};
+use crate::name::Name;
 use crate::source::OktSource;
-use crate::template::{self, FILES};
+use crate::template::{self, MAIN, MANIFEST_PATH, PROJECT, README};
 
 /// The end of the manifest: it keeps the project out of any workspace around its directory.
 const ALONE: &str = "\n# A workspace of its own, wherever this directory is.\n[workspace]\n";
 
-/// The names of a project, and its source of OKT.
+/// The name of a project, its first kind and its source of OKT.
 pub(crate) struct Project {
     pub(crate) name: Name,
-    pub(crate) kind: KindName,
-    pub(crate) group: ApiGroup,
+    pub(crate) kind: ProjectKind,
     pub(crate) okt: OktSource,
 }
 
 impl Project {
     /// Writes the project into a new directory.
     pub(crate) fn write(&self, directory: &Path) -> Result<(), String> {
-        let templates = FILES.iter();
-        let files: Vec<_> = templates
-            .map(|(path, text)| (*path, self.file(path, text)))
-            .collect();
-        write(directory, &files)
+        write(directory, &self.files()?)
     }
 
-    /// Returns a file of the template with the names of this project.
-    fn file(&self, path: &str, text: &str) -> String {
-        if path == "Cargo.toml" {
-            return self.manifest(text);
+    fn files(&self) -> Result<Vec<(String, String)>, String> {
+        let mut names = vec![(template::NAME, self.name.to_string())];
+        names.extend(self.kind.names());
+        let mut files = self.kind.files();
+        for (path, text) in PROJECT {
+            let mut text = written((path, text), &names);
+            match path {
+                MANIFEST_PATH => text = self.with_okt(&text) + ALONE,
+                README => {
+                    text.push('\n');
+                    text.push_str(&written((README, self.kind.form.next_steps()), &names));
+                }
+                MAIN => {
+                    text = with_kind(&text, &self.kind.module())?;
+                    text = formatted(&text).unwrap_or(text);
+                }
+                _ => {}
+            }
+            files.push((path.to_owned(), text));
         }
-        let text = self.named(text);
-        if template::is_code(path) {
-            // Names of other lengths change where lines break.
-            formatted(&text).unwrap_or(text)
-        } else {
-            text
-        }
+        Ok(files)
     }
 
-    fn manifest(&self, text: &str) -> String {
-        let mut text = self.named(text);
+    /// Returns the manifest with this project's source of OKT.
+    fn with_okt(&self, manifest: &str) -> String {
+        let mut text = manifest.to_owned();
         for name in template::CRATES {
             let there = format!("path = \"../../{name}\"");
             text = text.replace(&there, &self.okt.of_crate(name));
         }
-        text + ALONE
-    }
-
-    /// Replaces the names of the template by those of this project; if two names begin at one place, the longer one.
-    fn named(&self, text: &str) -> String {
-        let kind = self.kind.as_str();
-        let names = [
-            (template::NAME, self.name.to_string()),
-            (template::MODULE, snake(&format!("{kind}State"))),
-            (template::GROUP, self.group.to_string()),
-            (template::LOWER_KIND, kind.to_lowercase()),
-            (template::KIND, kind.to_owned()),
-        ];
-        let (mut named, mut rest) = (String::new(), text);
-        while let Some(letter) = rest.chars().next() {
-            let found = names.iter().find(|(name, _)| rest.starts_with(name));
-            // Do not search an inserted name: it may contain a name of the template.
-            let taken = if let Some((name, own)) = found {
-                named.push_str(own);
-                name.len()
-            } else {
-                named.push(letter);
-                letter.len_utf8()
-            };
-            rest = &rest[taken..];
+        match self.kind.form.feature() {
+            Some(feature) => with_feature(&text, feature),
+            None => text,
         }
-        named
     }
 }
 
+/// Returns a manifest whose dependencies on OKT have this feature.
+fn with_feature(manifest: &str, feature: &str) -> String {
+    let with_it = |line: &str| {
+        let mut names = template::CRATES.iter();
+        if !names.any(|name| line.starts_with(&format!("{name} = "))) {
+            return line.to_owned();
+        }
+        let old = line.trim_end_matches(" }");
+        match old.strip_suffix(']') {
+            Some(features) => format!("{features}, \"{feature}\"] }}"),
+            None => format!("{old}, features = [\"{feature}\"] }}"),
+        }
+    };
+    manifest.lines().map(|line| with_it(line) + "\n").collect()
+}
+
 /// Writes a directory of files; removes it again unless all files were written.
-fn write(directory: &Path, files: &[(&str, String)]) -> Result<(), String> {
+fn write(directory: &Path, files: &[(String, String)]) -> Result<(), String> {
     let shown = directory.display();
     match fs::create_dir(directory) {
         Ok(()) => {}
@@ -92,52 +90,14 @@ fn write(directory: &Path, files: &[(&str, String)]) -> Result<(), String> {
         }
         Err(error) => return Err(format!("cannot make the directory {shown}: {error}")),
     }
-    let unfinished = Unfinished(directory.to_owned());
-    for (path, text) in files {
-        let path = directory.join(path);
-        let parent = path.parent().unwrap_or(directory);
-        fs::create_dir_all(parent)
-            .and_then(|()| fs::write(&path, text))
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-    }
-    unfinished.finish();
-    Ok(())
-}
-
-/// A directory that this program created, and removes on drop unless it is finished.
-struct Unfinished(PathBuf);
-
-impl Unfinished {
-    fn finish(mut self) {
-        self.0 = PathBuf::new();
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if !self.0.as_os_str().is_empty() {
-            // An error here must not hide why the directory is unfinished.
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-}
-
-/// Formats the code with rustfmt; returns none if rustfmt is missing or fails.
-fn formatted(code: &str) -> Option<String> {
-    let mut rustfmt = Command::new("rustfmt")
-        .args(["--edition", "2024", "--emit", "stdout"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    // rustfmt prints only after it has read everything.
-    let read = rustfmt.stdin.take()?.write_all(code.as_bytes());
-    let output = rustfmt.wait_with_output().ok()?;
-    (read.is_ok() && output.status.success())
-        .then(|| String::from_utf8(output.stdout).ok())
-        .flatten()
-        .filter(|code| !code.is_empty())
+    let files = files.iter();
+    let files: Vec<_> = files
+        .map(|(path, text)| (directory.join(path), text.clone()))
+        .collect();
+    write_all(&files).inspect_err(|_| {
+        // It is empty again. An error here must not hide why.
+        let _ = fs::remove_dir(directory);
+    })
 }
 
 #[cfg(test)]
@@ -148,8 +108,8 @@ mod tests {
     fn a_project_that_cannot_be_written_completely_is_removed() {
         let place = tempfile::tempdir().expect("a directory");
         let directory = place.path().join("orders");
-        let files = [("a", String::new()), ("a/b", String::new())];
-        let why = write(&directory, &files).expect_err("`a` is a file");
+        let file = |path: &str| (path.to_owned(), String::new());
+        let why = write(&directory, &[file("a"), file("a/b")]).expect_err("`a` is a file");
         assert!(why.starts_with("cannot write "), "{why}");
         assert!(!directory.exists());
         assert!(place.path().exists());

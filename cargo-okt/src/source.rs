@@ -16,21 +16,24 @@ pub(crate) enum OktSource {
 }
 
 impl OktSource {
-    /// Returns the checkout that this program was built from.
+    /// Returns the checkout that this program was built from; without one, its version in the registry.
     ///
-    /// A program that was built from a package or by `cargo install --git` has none: Cargo may delete the directory in
-    /// which it builds, so a project must not depend on it.
+    /// # Errors
+    ///
+    /// If `cargo install --git` built it: Cargo may delete the directory in which it builds, so a project must not depend
+    /// on it, and such a version need not be in the registry.
     pub(crate) fn own() -> Result<Self, String> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let is_temporary = here.join(".cargo-ok").exists();
-        if holds_okt(&here) && !is_temporary {
-            Self::checkout(&here)
-        } else {
-            Err(format!(
-                "this program does not know where OKT is; name a version with `--okt {}`, a checkout with `--okt PATH`, or a git repository with `--okt URL`",
-                env!("CARGO_PKG_VERSION")
-            ))
+        let version = env!("CARGO_PKG_VERSION");
+        if !holds_okt(&here) {
+            return Ok(Self::Version(version.to_owned()));
         }
+        if here.join(".cargo-ok").exists() {
+            return Err(format!(
+                "this program was built from a git repository, and does not know which; name it with `--okt URL`, a checkout with `--okt PATH`, or a version with `--okt {version}`"
+            ));
+        }
+        Self::checkout(&here)
     }
 
     fn checkout(path: &Path) -> Result<Self, String> {

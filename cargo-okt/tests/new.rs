@@ -40,7 +40,7 @@ fn a_project_has_the_given_names_wherever_the_template_has_its_own() {
         |file: &str| fs::read_to_string(place.path().join("my-widget").join(file)).expect(file);
     let manifest = read("Cargo.toml");
     assert!(manifest.contains("name = \"my-widget\"\n"), "{manifest}");
-    let example = read("example.yaml");
+    let example = read("examples/http_server.yaml");
     let served = "apiVersion: web.widget.io/v1alpha1\nkind: HTTPServer\n";
     assert!(example.starts_with(served), "{example}");
     let readme = read("README.md");
@@ -116,7 +116,8 @@ fn an_invalid_argument_is_one_clear_error_and_creates_nothing() {
         nowhere/orders -> cannot make the directory
         orders --kind order | orders --kind Big_Order | orders --kind Größe -> UpperCamelCase
         orders --kind Self | orders --kind Option -> taken for something else
-        orders --kind ConfigMap | orders --kind Lifecycle -> taken for something else
+        orders --kind Lifecycle -> taken for something else
+        orders --kind Pod | orders --kind CronJob | orders --kind Configmap -> Kubernetes has a kind
         orders --group demo | orders --group demo..com -> is no API group
         orders --group Demo.example.com -> is no API group
         orders --group apps.k8s.io -> belongs to Kubernetes

@@ -18,6 +18,7 @@ pub use mistake::Mistake;
 
 use crate::graph::with_graph;
 use crate::model::Model;
+use crate::options;
 use find::Finder;
 
 /// The size of a stack, in bytes, on which every text can be parsed that is not refused. It is not used but for such text.
@@ -43,25 +44,7 @@ impl Source {
     ///
     /// The text is not Rust. Another attempt with the same text does not help.
     pub fn parse(text: &str, cfg: &Cfg) -> Result<Self, Box<Mistake>> {
-        // syn skips a byte order mark and a `#!` line, and would count positions from what follows.
-        let text = match text.strip_prefix('\u{feff}') {
-            Some(rest) => format!("   {rest}"),
-            None => text.to_owned(),
-        };
-        let text = match text.trim_start().strip_prefix("#!") {
-            Some(rest) if !rest.trim_start().starts_with('[') => text.replacen("#!", "//", 1),
-            _ => text,
-        };
-        let wrong = |what: String, at: Span| Mistake::of_rust(what, at.byte_range());
-        let tokens: TokenStream = text
-            .parse()
-            .map_err(|error: LexError| wrong(error.to_string(), error.span()))?;
-        if let Some(at) = limit::exceeded(&tokens) {
-            let what = "this is nested too deeply, or too long, to be read".to_owned();
-            return Err(wrong(what, at).into());
-        }
-        let file: syn::File =
-            syn::parse2(tokens).map_err(|error| wrong(error.to_string(), error.span()))?;
+        let file = parse(text)?;
         let mut finder = Finder::new(cfg);
         finder.visit_file(&file);
         finder.mistakes.sort_by_key(|mistake| mistake.at.start);
@@ -107,6 +90,41 @@ impl Source {
     pub fn versions(&self) -> &[Option<String>] {
         &self.versions
     }
+}
+
+/// Returns a word as an identifier of Rust, raw if it is a keyword (e.g. the handler of the state `Move`); none if Rust
+/// allows no such name.
+pub fn identifier(word: &str) -> Option<String> {
+    options::identifier(word).map(|ident| ident.to_string())
+}
+
+/// Parses the text of a file: the places of its tokens are those in the text, in bytes.
+///
+/// The parser recurses: text of the largest accepted depth needs a thread with a large stack, of [`STACK`] bytes.
+///
+/// # Errors
+///
+/// The text is not Rust, or nested too deeply. Another attempt with the same text does not help.
+pub fn parse(text: &str) -> Result<syn::File, Box<Mistake>> {
+    // syn skips a byte order mark and a `#!` line, and would count positions from what follows.
+    let text = match text.strip_prefix('\u{feff}') {
+        Some(rest) => format!("   {rest}"),
+        None => text.to_owned(),
+    };
+    let text = match text.trim_start().strip_prefix("#!") {
+        Some(rest) if !rest.trim_start().starts_with('[') => text.replacen("#!", "//", 1),
+        _ => text,
+    };
+    let wrong = |what: String, at: Span| Mistake::of_rust(what, at.byte_range());
+    let tokens: TokenStream = text
+        .parse()
+        .map_err(|error: LexError| wrong(error.to_string(), error.span()))?;
+    if let Some(at) = limit::exceeded(&tokens) {
+        let what = "this is nested too deeply, or too long, to be read".to_owned();
+        return Err(wrong(what, at).into());
+    }
+    let file = syn::parse2(tokens);
+    file.map_err(|error| wrong(error.to_string(), error.span()).into())
 }
 
 /// Calls a function with some graphs and those of the models: each borrows from the stack.

@@ -8,7 +8,7 @@ use okt::kube::api::ObjectMeta;
 use okt::tracing;
 use okt::{Action, Application, Context, Failure, Resources, Watches};
 
-use crate::resource::{Widget, WidgetState, WidgetStateHandler, widget_state};
+use super::resource::{Widget, WidgetState, WidgetStateHandler, widget_state};
 
 /// The operator; add fields for what its handlers need, such as clients.
 #[derive(Clone)]
@@ -59,12 +59,10 @@ impl Application for Keeper {
             )])),
             ..ConfigMap::default()
         };
-        Ok(match state {
-            WidgetState::Gone => Resources::new(),
-            WidgetState::Starting
-            | WidgetState::Running
-            | WidgetState::Stopping
-            | WidgetState::Failed => Resources::new().apply(settings),
+        Ok(if state == WidgetState::Gone {
+            Resources::new()
+        } else {
+            Resources::new().apply(settings)
         })
     }
 }
