@@ -27,7 +27,7 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
 /// Returns the certificates of a file, at least one.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     match CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>() {
-        Ok(found) if found.is_empty() => Err("the file holds no certificate".to_owned()),
+        Ok(found) if found.is_empty() => Err("it holds no certificate".to_owned()),
         found => found.map_err(|error| error.to_string()),
     }
 }

@@ -69,7 +69,8 @@ pub use okt_core::reasons;
 pub use okt_core::record::{Phase, VisitOutcome};
 pub use okt_core::request::RequestOutcome;
 pub use okt_core::{
-    Answer, ConditionStatus, Delegated, Dispatch, Lifecycle, PassDispatch, Serves, Step, Visited,
+    Answer, ConditionStatus, Delegated, Dispatch, Lifecycle, Mark, PassDispatch, Serves, Step,
+    Visited,
 };
 pub use okt_macros::{LifecycleSpec, Request, lifecycle_graph};
 pub use okt_reach::{Failure, ResultExt};

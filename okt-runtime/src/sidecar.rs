@@ -41,6 +41,9 @@
 //! Give each agent a token of its own, or a certificate for the name of its object, so that no agent can speak for
 //! another one, and no token works for two agents.
 //!
+//! [`PodAgent`] adds `okt-sidecar` to the Pods of a kind, with a token and a certificate for each; [`InPods`] is then the
+//! complete application.
+//!
 //! If you have handlers of your own, call [`Agents::perform`] in the states whose work an agent does, and
 //! [`Agents::observe`] in `observe`.
 //!
@@ -50,6 +53,8 @@
 //! | the outcome as the operator's result or failure | `outcome` |
 //! | observations | `observe` |
 //! | an application without code for its states | `delegated` |
+//! | an agent in the Pod of its application | `pod` |
+//! | applications in Pods, without code for their states | `pods` |
 //! | actions that were begun and whose end is not taken | `open` |
 
 mod delegated;
@@ -57,6 +62,8 @@ mod observe;
 mod open;
 mod outcome;
 mod perform;
+mod pod;
+mod pods;
 
 use std::fmt;
 use std::sync::Arc;
@@ -75,13 +82,15 @@ use tokio::sync::watch;
 use self::open::OpenRequests;
 pub use self::outcome::Performed;
 pub use self::perform::id_at_agent;
+pub use self::pod::{AgentConfigError, PodAgent};
+pub use self::pods::{AgentPods, InPods};
 use crate::author::context::Context;
 
 use okt_reach::Failure;
 use okt_wire::object::{LifecycleObject, LifecycleSpec};
 use okt_wire::read;
 
-type Finder<K> = dyn Fn(&K) -> Result<Client, Failure> + Send + Sync;
+type Finder<K> = dyn Fn(&Context<K>) -> Result<Client, Failure> + Send + Sync;
 type Input<K> = dyn Fn(&K) -> Map<String, Value> + Send + Sync;
 type States<S> = dyn Fn(S) -> Vec<S> + Send + Sync;
 type Time<S> = dyn Fn(S) -> Duration + Send + Sync;
@@ -98,6 +107,8 @@ pub struct Agents<K: LifecycleObject> {
     observe_every: Arc<Time<K::State>>,
     attempt_limit: Arc<Time<K::State>>,
     repeats_unknown: bool,
+    /// Whether an agent that lacks the work of a state may get it without another spec.
+    awaits_work: bool,
     /// The hash of the operator's graph.
     graph: Arc<str>,
     open: Arc<Mutex<OpenRequests>>,
@@ -118,9 +129,30 @@ impl<K: LifecycleObject> Agents<K> {
         })
     }
 
+    /// Creates agents that run in the Pods of the objects; the operator has to declare what `agent` needs, with
+    /// [`InPods`] or by itself.
+    pub fn in_pods(agent: PodAgent) -> Self {
+        let clients = Clients::default();
+        let found = Self::found(move |cx| {
+            let client = clients.of(&agent.endpoint(cx)?);
+            client.map_err(|error| agent.misuse(cx.object(), &error))
+        });
+        Self {
+            // A Pod with the present configuration comes after the operator with it.
+            awaits_work: true,
+            ..found
+        }
+    }
+
     /// Creates agents that are reached through these clients; for agents within the process, as in tests.
     pub fn with_clients(
         client: impl Fn(&K) -> Result<Client, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        Self::found(move |cx| client(cx.object()))
+    }
+
+    fn found(
+        client: impl Fn(&Context<K>) -> Result<Client, Failure> + Send + Sync + 'static,
     ) -> Self {
         Self {
             find: Arc::new(client),
@@ -130,6 +162,7 @@ impl<K: LifecycleObject> Agents<K> {
             observe_every: Arc::new(|_| Duration::from_secs(30)),
             attempt_limit: Arc::new(|_| Duration::from_hours(1)),
             repeats_unknown: false,
+            awaits_work: false,
             graph: read::graph_hash(K::State::GRAPH).into(),
             open: Arc::default(),
         }
@@ -217,6 +250,7 @@ impl<K: LifecycleObject> Clone for Agents<K> {
             observe_every: Arc::clone(&self.observe_every),
             attempt_limit: Arc::clone(&self.attempt_limit),
             repeats_unknown: self.repeats_unknown,
+            awaits_work: self.awaits_work,
             graph: Arc::clone(&self.graph),
             open: Arc::clone(&self.open),
         }

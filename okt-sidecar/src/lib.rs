@@ -11,6 +11,7 @@
 //! | `http`, `probe`, `application` | HTTP requests; the observation of the application; the application as a process |
 //! | `work`, `job`, `call` | the application as the file describes it; the steps of a state's work; requests as steps |
 //! | `run`, `conform` | the life of the agent, from its file to its end; the conformance test of other agents |
+//! | `program` | the command line |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod application;
@@ -29,6 +30,7 @@ mod launch;
 mod notes;
 mod probe;
 mod proc;
+mod program;
 mod recognise;
 mod run;
 mod scratch;
@@ -39,4 +41,5 @@ use self::config::is_state;
 pub use self::config::{Config, ConfigError, Machine};
 pub use self::conform::{Conform, conform};
 pub use self::launch::launch;
+pub use self::program::main;
 pub use self::run::{RunError, free, run};

@@ -12,6 +12,12 @@ pub const GRAPH_ANNOTATION: &str = "okt.dev/graph";
 /// The annotation of an object that holds what other versions of its kind have, and the present one cannot hold.
 pub const KEPT_ANNOTATION: &str = "okt.dev/kept-for-versions";
 
+/// The label by which the Service and the `NetworkPolicy` of an agent find its Pod.
+pub const AGENT_LABEL: &str = "okt.dev/agent";
+
+/// The annotation of a Pod with the hash of its agent's configuration: another one restarts the Pod.
+pub const AGENT_CONFIG_ANNOTATION: &str = "okt.dev/agent-config";
+
 /// The annotation of a CRD whose objects go back to an earlier version, with its name: replicas that act on a newer one
 /// end their work, and only convert.
 pub const HANDED_OVER_ANNOTATION: &str = "okt.dev/handed-over-to";

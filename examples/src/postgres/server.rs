@@ -25,6 +25,35 @@ const CONFIGURATION: &str = include_str!("../../postgres/sidecar.yaml");
 /// The directory of the PostgreSQL versions that a distribution installs.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
+/// Where the agent of a server finds things.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The directory of the server.
+    pub home: &'a Path,
+    /// The scripts that the agent runs.
+    pub scripts: &'a Path,
+    /// The programs of PostgreSQL.
+    pub programs: &'a Path,
+}
+
+impl Places<'_> {
+    /// Returns what the agent does, with commands as this user or as its own; `on_exit` says what happens to the server
+    /// when the agent stops.
+    pub fn configuration(&self, user: Option<&str>, on_exit: &str) -> String {
+        let names_user = |line: &&str| line.trim() == "user: @USER@";
+        let lines = CONFIGURATION.lines();
+        let kept: Vec<&str> = lines
+            .filter(|line| user.is_some() || !names_user(line))
+            .collect();
+        (kept.join("\n") + "\n")
+            .replace("@HOME@", &self.home.to_string_lossy())
+            .replace("@SCRIPTS@", &self.scripts.to_string_lossy())
+            .replace("@PROGRAMS@", &self.programs.to_string_lossy())
+            .replace("@USER@", user.unwrap_or_default())
+            .replace("@ON_EXIT@", on_exit)
+    }
+}
+
 /// One PostgreSQL on this machine, and its agent.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -63,11 +92,14 @@ impl Server {
         } else {
             output(Command::new("id").arg("-un"))?
         };
-        let configuration = CONFIGURATION
-            .replace("@HOME@", &self.home.to_string_lossy())
-            .replace("@SCRIPTS@", &scripts.to_string_lossy())
-            .replace("@PROGRAMS@", &programs.to_string_lossy())
-            .replace("@USER@", &user);
+        let listen = format!("listen: unix:{}\n", self.agent().display());
+        let data = format!("data: {}\n", self.home.join("agent").display());
+        let places = Places {
+            home: &self.home,
+            scripts: &scripts,
+            programs: &programs,
+        };
+        let configuration = listen + &data + &places.configuration(Some(&user), "leave");
         let file = self.home.join("sidecar.yaml");
         fs::write(&file, configuration)?;
         Ok(file)

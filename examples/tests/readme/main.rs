@@ -199,3 +199,43 @@ fn the_docs_list_every_annotation_and_label_and_no_other() {
     assert!(names.contains("okt.dev/paused"), "{names:?}");
     assert_eq!(first_cells(&page, "Annotations"), names);
 }
+
+#[test]
+fn the_docs_list_every_attribute_of_a_graph_and_no_other() {
+    let page = read("okt-macros/src/lib.rs").replace("//! ", "");
+    // `child` of `#[child(To)]`.
+    let word = |it: &String| {
+        let plain = it.trim_start_matches("#[").split(['(', ']']).next();
+        plain.unwrap_or_default().to_owned()
+    };
+    let page = page.replace("\n# ", "\n## ");
+    let listed: BTreeSet<String> = first_cells(&page, "Attributes").iter().map(word).collect();
+    let code = read("okt-syntax/src/attr/mod.rs");
+    let lists = code.split("pub(crate) const WORDS").skip(1);
+    let lists = lists.filter_map(|rest| rest.split_once("= [")?.1.split_once("];"));
+    let words = lists.flat_map(|(list, _)| list.split('"').skip(1).step_by(2));
+    let words: BTreeSet<String> = words.map(str::to_owned).collect();
+    assert!(words.contains("child"), "{words:?}");
+    assert_eq!(listed, words);
+}
+
+#[test]
+fn the_docs_list_every_reason_of_an_event_and_no_other() {
+    let page = read("docs/monitoring.md");
+    let events = page
+        .split("\n## ")
+        .find(|it| it.starts_with("Kubernetes Events"));
+    let rows = events.expect("a section").lines();
+    let cells = rows.filter_map(|row| Some(row.strip_suffix(" |")?.rsplit_once("| ")?.1));
+    // `Entered` of `Entered<State>`.
+    let names = cells.filter_map(|cell| cell.strip_prefix('`')?.split(['`', '<']).next());
+    let listed: BTreeSet<String> = names.map(str::to_owned).collect();
+    let code = read("okt-telemetry/src/kube_events.rs");
+    let mut reasons = texts_after(&code, "Event::warning(");
+    reasons.extend(texts_after(&code, "Event::normal("));
+    let of_state = texts_after(&code, "format!(").into_iter();
+    let of_state = of_state.filter_map(|it| it.strip_suffix("{to}").map(str::to_owned));
+    reasons.extend(of_state.filter(|it| it.chars().all(char::is_alphabetic)));
+    assert!(reasons.contains("Abandoned"), "{reasons:?}");
+    assert_eq!(listed, reasons);
+}

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Client;
-use super::endpoint::{Address, Endpoint, EndpointError};
+use super::endpoint::{Address, Authorities, Endpoint, EndpointError};
 use super::transport::Transport;
 
 /// How long an unused client is kept.
@@ -52,7 +52,7 @@ enum Trust {
     NoTls,
     Tls {
         /// `None` uses those of the machine.
-        ca_file: Option<PathBuf>,
+        authorities: Option<Authorities>,
         identity: Option<(PathBuf, PathBuf)>,
     },
 }
@@ -109,7 +109,7 @@ impl Kept {
         towards
     }
 
-    /// Drops unused clients, rarely enough to be cheap.
+    /// Drops unused clients, and transports that nobody would use again; rarely enough to be cheap.
     fn make_room(&mut self, now: Instant) {
         if self.clients.len() < self.full.max(64) {
             return;
@@ -117,6 +117,8 @@ impl Kept {
         let is_used = |entry: &ClientEntry| now.duration_since(entry.used) < IDLE;
         self.clients.retain(|_, entry| is_used(entry));
         self.full = self.clients.len() * 2;
+        self.transports
+            .retain(|trust, (_, made)| !trust.is_stale(now, *made));
     }
 }
 
@@ -124,7 +126,7 @@ impl Trust {
     fn of(endpoint: &Endpoint) -> Self {
         if endpoint.is_tls() {
             Self::Tls {
-                ca_file: endpoint.ca_file.clone(),
+                authorities: endpoint.authorities.clone(),
                 identity: endpoint.identity.clone(),
             }
         } else {

@@ -32,7 +32,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Endpoint {
     pub(super) address: Address,
     pub(super) token: Option<TokenSource>,
-    pub(super) ca_file: Option<PathBuf>,
+    pub(super) authorities: Option<Authorities>,
     pub(super) server_name: Option<String>,
     /// The client's certificate and its key.
     pub(super) identity: Option<(PathBuf, PathBuf)>,
@@ -46,6 +46,13 @@ pub(super) enum Address {
     Url(String),
     /// The path of a socket.
     Unix(PathBuf),
+}
+
+/// The certificates that verify the agent, instead of the machine's.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Authorities {
+    Pem(String),
+    File(PathBuf),
 }
 
 /// The source of the token.
@@ -150,7 +157,7 @@ impl Endpoint {
         Self {
             address,
             token: None,
-            ca_file: None,
+            authorities: None,
             server_name: None,
             identity: None,
             timeout: TIMEOUT,
@@ -179,14 +186,21 @@ impl Endpoint {
     /// client is created.
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.ca_file = Some(path.into());
+        self.authorities = Some(Authorities::File(path.into()));
+        self
+    }
+
+    /// Sets the authority certificates (PEM) themselves; see [`ca_file`](Self::ca_file). The certificate that an agent
+    /// signed itself is its own authority.
+    #[must_use]
+    pub fn ca_pem(mut self, certificates: impl Into<String>) -> Self {
+        self.authorities = Some(Authorities::Pem(certificates.into()));
         self
     }
 
     /// Sets the name that the agent's certificate must have, instead of the host of the address.
     /// If the host comes from the spec of an object, the user who writes the spec could enter their own host with a
     /// valid certificate.
-    /// certificate.
     /// A name made of the namespace and name of the object can be proved by its agent only.
     ///
     /// ```
@@ -237,7 +251,7 @@ impl Endpoint {
         if self.is_tls() {
             return Ok(());
         }
-        if self.ca_file.is_some() || self.server_name.is_some() || self.identity.is_some() {
+        if self.authorities.is_some() || self.server_name.is_some() || self.identity.is_some() {
             return refuse("certificates and names are proved over https:// only");
         }
         if self.token.is_some() && !self.is_local() {
@@ -308,7 +322,7 @@ impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
             .field("address", &format_args!("{self}"))
-            .field("ca_file", &self.ca_file)
+            .field("authorities", &self.authorities)
             .field("server_name", &self.server_name)
             .field("identity", &self.identity)
             .field("timeout", &self.timeout)

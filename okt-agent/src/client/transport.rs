@@ -25,7 +25,7 @@ use tokio::net::UnixStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt};
 
-use super::endpoint::{Address, Endpoint, EndpointError};
+use super::endpoint::{Address, Authorities, Endpoint, EndpointError};
 use super::error::ClientError;
 use crate::causes::with_causes;
 use crate::provider::{authorities, certificates, provider};
@@ -312,8 +312,14 @@ fn tls(endpoint: &Endpoint) -> Result<ClientConfig, EndpointError> {
     let versions = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong(&error))?;
-    let builder = match &endpoint.ca_file {
-        Some(path) => versions.with_root_certificates(from_pem(path, authorities)?),
+    let builder = match &endpoint.authorities {
+        Some(Authorities::File(path)) => {
+            versions.with_root_certificates(from_pem(path, authorities)?)
+        }
+        Some(Authorities::Pem(pem)) => {
+            let store = authorities(pem.as_bytes()).map_err(|why| EndpointError::Tls { why })?;
+            versions.with_root_certificates(store)
+        }
         None => versions
             .with_native_roots()
             .map_err(|error| wrong(&error))?,

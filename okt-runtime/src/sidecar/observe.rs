@@ -21,7 +21,7 @@ impl<K: LifecycleObject> Agents<K> {
     /// An agent that belongs to another namespace and name, or to a newer object of the same ones, is unreachable: it
     /// observes that object's application.
     pub async fn observe(&self, cx: &Context<K>) -> Observation<K::State> {
-        let client = match (self.find)(cx.object()) {
+        let client = match (self.find)(cx) {
             Ok(client) => client,
             Err(failure) => return Observation::unreachable(failure),
         };

@@ -91,9 +91,10 @@ pub(super) fn of_error<S: Lifecycle>(
     state: S,
     error: &ClientError,
     repeats_unknown: bool,
+    awaits_work: bool,
 ) -> Failure {
     match error {
-        ClientError::Refused(problem) => of_problem(problem),
+        ClientError::Refused(problem) => of_problem(problem, awaits_work),
         ClientError::Forgotten { .. } => unknown(state, repeats_unknown),
         ClientError::Endpoint(error) => of_endpoint(error),
         ClientError::Unsendable { detail } => Failure::permanent("BadRequest", detail),
@@ -109,14 +110,15 @@ pub(super) fn of_error<S: Lifecycle>(
 /// A permanent failure ends the retries, or leads out of the state, so it is used only if nothing but another spec
 /// helps. It is not used if an agent or operator of another version may be rolled out, or if this operator may have
 /// lost the leadership.
-fn of_problem(problem: &Problem) -> Failure {
+fn of_problem(problem: &Problem, awaits_work: bool) -> Failure {
     let reason = match problem.code {
         Code::Other => "AgentRefused".to_owned(),
         code => format!("{code:?}"),
     };
     let message = problem.detail.clone();
     let permanent = match problem.code {
-        Code::NoSuchWork | Code::ForeignOwner => true,
+        Code::NoSuchWork => !awaits_work,
+        Code::ForeignOwner => true,
         _ => problem.mender == Mender::Client && !problem.retry,
     };
     if permanent {

@@ -54,7 +54,7 @@ impl<K: LifecycleObject> Agents<K> {
         let state = action.state().known().ok_or_else(|| {
             Failure::retry("NoState", "the object is in no state that the graph knows")
         })?;
-        let client = (self.find)(action.object())?;
+        let client = (self.find)(action)?;
         let name = id_at_agent(action.id());
         let again = self.begin(action, &name);
         let mut order = self.order(action, state, &name, again)?;
@@ -90,7 +90,12 @@ impl<K: LifecycleObject> Agents<K> {
                 self.end(&order);
                 Err(outcome::withdrawn())
             }
-            Err(error) => Err(outcome::of_error(state, &error, self.repeats_unknown)),
+            Err(error) => Err(outcome::of_error(
+                state,
+                &error,
+                self.repeats_unknown,
+                self.awaits_work,
+            )),
         }
     }
 

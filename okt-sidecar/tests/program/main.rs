@@ -5,6 +5,7 @@ mod commands;
 mod conforms;
 mod floods;
 mod full;
+mod installs;
 mod kills;
 mod probes;
 mod site;
