@@ -4,7 +4,6 @@ import (
 	"os"
 
 	"k8s.io/component-base/cli"
-	"k8s.io/component-base/logs"
 	"k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
 
@@ -15,7 +14,7 @@ import (
 // kubectl is run as if it had been called by its own name.
 func kubectl(arguments []string) error {
 	os.Args = append([]string{"kubectl"}, arguments...)
-	if _, err := logs.GlogSetter(cmd.GetLogVerbosity(os.Args)); err != nil {
+	if err := setVerbosity(os.Args); err != nil {
 		return err
 	}
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {

@@ -24,11 +24,13 @@ pub use self::{error::KubernetesError, options::KubernetesOptions};
 ///    `k3d-dev`, `minikube`) and leads to the loopback interface, or if `OKT_TEST_CONTEXT` names
 ///    one of its contexts. `cargo test` must not write into a production cluster: any other context
 ///    is not used, and a line on stderr says so. The cluster is expected to collect garbage.
-/// 2. `KUBEBUILDER_ASSETS`: a directory with `kube-apiserver` and `etcd`, in the layout of envtest;
+/// 2. `OKT_KUBERNETES`: a program like that of Go, of another release of Kubernetes.
+/// 3. `KUBEBUILDER_ASSETS`: a directory with `kube-apiserver` and `etcd`, in the layout of envtest;
 ///    `kube-controller-manager` and `kubectl` are used if they are there. Without
 ///    `kube-controller-manager` there is no garbage collection.
-/// 3. Go: the program whose sources are in the directory `kubernetes` of this crate. It is built once, in about five minutes, into `$XDG_CACHE_HOME/okt` or `~/.cache/okt`, where it takes
-///    150 MB; each version of the sources has its own directory. All of them may be deleted.
+/// 4. Go: the program whose sources are in the directory `kubernetes` of this crate. It is built once, in about five
+///    minutes, into `$XDG_CACHE_HOME/okt` or `~/.cache/okt`, where it takes 150 MB; each version of the sources has its
+///    own directory. All of them may be deleted.
 ///
 /// # Guarantees
 /// A server that is started here has its own free ports, temporary directory and administrator

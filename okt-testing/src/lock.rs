@@ -100,13 +100,13 @@ fn refusal(name: &str, refused: &[&Difference]) -> String {
             text.push_str(&format!("    {risk}\n"));
         }
     }
-    text.push_str("give a state its former name with `#[was(\"..\")]`, or accept the change by a line in the file:\n");
+    text.push_str(&format!(
+        "if no release had it yet, no object is stored: delete {name} and write it again: OKT_LOCK=write cargo test\n\
+         otherwise give a state its former name with `#[was(\"..\")]`, or accept the change by a line in the file:\n"
+    ));
     for difference in refused {
         text.push_str(&format!("{}why\n", difference.line()));
     }
-    text.push_str(&format!(
-        "if no release had it yet, no object is stored: delete {name} and write it again: OKT_LOCK=write cargo test\n"
-    ));
     text
 }
 

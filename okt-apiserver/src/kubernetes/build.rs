@@ -11,7 +11,7 @@ use super::{KubernetesError, report};
 
 const GO_MOD: &str = include_str!("../../kubernetes/go.mod");
 
-const SOURCES: [(&str, &str); 8] = [
+const SOURCES: [(&str, &str); 9] = [
     (
         "controllers.go",
         include_str!("../../kubernetes/controllers.go"),
@@ -23,6 +23,10 @@ const SOURCES: [(&str, &str); 8] = [
     ("lifetime.go", include_str!("../../kubernetes/lifetime.go")),
     ("main.go", include_str!("../../kubernetes/main.go")),
     ("server.go", include_str!("../../kubernetes/server.go")),
+    (
+        "since_1_36.go",
+        include_str!("../../kubernetes/since_1_36.go"),
+    ),
 ];
 
 /// The number of lines of Go's output that an error shows.

@@ -94,6 +94,7 @@ impl KubernetesOptions {
         match source? {
             ServerSource::Given { kubeconfig } => given(*kubeconfig, &self).await,
             ServerSource::Assets { directory } => assets(&directory, &self).await,
+            ServerSource::Program { program: built } => program(&built, &self).await,
             ServerSource::Go { go, cache } => {
                 let building = tokio::task::spawn_blocking(move || build::program(&go, &cache));
                 let built = building.await.map_err(io::Error::other)??;

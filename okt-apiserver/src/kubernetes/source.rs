@@ -13,6 +13,9 @@ use super::KubernetesError;
 /// The variable that names the context of `KUBECONFIG` that tests may write to, wherever it leads.
 const CONTEXT: &str = "OKT_TEST_CONTEXT";
 
+/// The variable that names a program of another release, which `.ci/window` builds.
+const PROGRAM: &str = "OKT_KUBERNETES";
+
 /// The prefixes of context names that tools for local clusters use.
 ///
 /// A loopback address alone is not enough: a tunnel or `kubectl proxy` to a remote cluster has one
@@ -36,6 +39,7 @@ pub(super) struct Environment {
     /// `None` if `KUBECONFIG` is not set.
     pub(super) kubeconfig: Option<Result<Kubeconfig, KubeconfigError>>,
     pub(super) context: Option<String>,
+    pub(super) program: Option<PathBuf>,
     pub(super) assets: Option<PathBuf>,
     pub(super) go: Option<PathBuf>,
     pub(super) cache: Option<PathBuf>,
@@ -45,6 +49,8 @@ pub(super) struct Environment {
 pub(super) enum ServerSource {
     /// A running cluster; the kubeconfig's current context is the one to use.
     Given { kubeconfig: Box<Kubeconfig> },
+    /// A program that is built from `okt-apiserver/kubernetes`.
+    Program { program: PathBuf },
     /// A directory with `kube-apiserver` and `etcd`.
     Assets { directory: PathBuf },
     /// The Go tool, and the directory for the built program.
@@ -62,6 +68,7 @@ impl Environment {
             // An empty KUBECONFIG counts as not set.
             kubeconfig: Kubeconfig::from_env().transpose(),
             context: set(CONTEXT).and_then(|context| context.into_string().ok()),
+            program: set(PROGRAM).map(PathBuf::from),
             assets: set("KUBEBUILDER_ASSETS").map(PathBuf::from),
             go: on_path("go"),
             cache: cache.map(|cache| cache.join("okt")),
@@ -87,6 +94,10 @@ pub(super) fn choose(
             }
             Err(reason) => *notice = Some(format!("KUBECONFIG is left alone: {reason}")),
         },
+    }
+    if let Some(program) = &environment.program {
+        let program = program.clone();
+        return Ok(ServerSource::Program { program });
     }
     if let Some(directory) = &environment.assets {
         let directory = directory.clone();
@@ -248,13 +259,16 @@ mod tests {
     }
 
     #[test]
-    fn without_a_kubeconfig_assets_come_before_go() {
+    fn without_a_kubeconfig_a_program_comes_before_assets_and_assets_before_go() {
         let mut environment = environment("dev", "");
         environment.kubeconfig = None;
         let (source, notice) = chosen(&environment);
         assert!(matches!(source, Ok(ServerSource::Assets { .. })));
         assert_eq!(notice, None);
-        environment.assets = None;
+        environment.program = Some("kubernetes".into());
+        let (source, _) = chosen(&environment);
+        assert!(matches!(source, Ok(ServerSource::Program { .. })));
+        (environment.program, environment.assets) = (None, None);
         let (source, _) = chosen(&environment);
         assert!(matches!(source, Ok(ServerSource::Go { .. })));
         environment.go = None;

@@ -1,5 +1,5 @@
-//! A real Kubernetes API server by hand: the program prints the path of its kubeconfig, and keeps it running until it
-//! is killed.
+//! A real Kubernetes API server by hand: the program prints the path of its kubeconfig and the words of its kubectl, and
+//! keeps it running until it is killed.
 //!
 //! With the argument `killed` it kills the server first, with `gated` it needs a feature gate.
 
@@ -22,5 +22,12 @@ async fn main() -> Result<(), KubernetesError> {
         kubernetes.kill()?;
     }
     println!("{}", kubernetes.kubeconfig().display());
+    if let Some(kubectl) = kubernetes.kubectl() {
+        let words = [kubectl.get_program()]
+            .into_iter()
+            .chain(kubectl.get_args());
+        let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+        println!("{}", words.join(" "));
+    }
     pending().await
 }
