@@ -15,7 +15,7 @@ use kube::client::Body;
 use kube::core::ApiResource;
 use okt::{Application, Declared, Failure, Resources};
 use okt_testing::controllers::{deployment_controller, job_controller};
-use okt_testing::{ApiServer, Rehearsal};
+use okt_testing::{ApiServer, EventKind, Rehearsal};
 use okt_tests::{
     Barge, BargeState, Barges, BrokerState, Brokers, DatabaseState::*, Databases, Ladders, Mistake,
     QueueState, Queues, Reply, Scripted, Served, ShopState, Shops, Sight, WebAppState, WebApps,
@@ -331,11 +331,35 @@ fn a_rehearsal_says_where_two_runs_differ_and_leaves_out_what_is_random() {
     let named = shop_with_a_random_text().random("configmaps/password", "/data/text");
     let report = named.run();
     assert!(report.is_good(), "{report}");
+    // A fault deletes the shop, so that it was closed, too.
+    let text = report.to_string();
+    assert!(!text.contains("never entered"), "{text}");
     let misspelt = shop_with_a_random_text().random("configmaps/password", "/data/test");
     assert_contains(
         &misspelt.run().to_string(),
         "no owned resource configmaps/password has a value at /data/test",
     );
+}
+
+#[test]
+fn what_the_way_out_needs_is_gone_after_it() {
+    let fresh = || {
+        let shops = Shops::default();
+        let needed = Declared::of(map("needed", "x")).unowned().during_deletion();
+        shops.declare(Resources::new().with(needed));
+        shops
+    };
+    let report = Rehearsal::of(fresh)
+        .object(Shops::object("shop", json!({ "state": "Open" })))
+        .delete()
+        .ends_in(ShopState::Closed)
+        .holds("nothing is left", |server| {
+            let versions = server.versions().resource("configmaps");
+            let last = versions.into_iter().last();
+            last.is_none_or(|it| it.kind == EventKind::Deleted)
+        })
+        .run();
+    assert!(report.is_good(), "{report}");
 }
 
 #[test]

@@ -64,6 +64,8 @@ pub(super) struct Applying<'a> {
     pub(super) behind: &'a mut BTreeMap<Key, (String, Instant)>,
     pub(super) pace: Pace,
     pub(super) report: ApplyReport,
+    /// Whether this run has seen that the owner exists.
+    pub(super) has_seen_owner: bool,
 }
 
 impl<'a> Deref for Applying<'a> {
@@ -332,7 +334,7 @@ impl Applying<'_> {
         }
         if is_going && !creates && declared.ready && there.is_none() {
             let why = format!(
-                "{what} has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`"
+                "{what} has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`, or let the deletion leave the state by `on_delete`"
             );
             return Err(Failure::permanent(reasons::BAD_RESOURCE, why));
         }
@@ -385,6 +387,9 @@ impl Applying<'_> {
                 }
                 (ResourcePlan::Apply, existing) => {
                     let existing = existing.as_deref();
+                    if existing.is_none() && self.has_to_record(declared, key) {
+                        self.check_owner().await?;
+                    }
                     let undone = self.undone(presence, applied, existing).await;
                     let made = self
                         .apply_or_replace((index, declared), applied, existing, creates)
@@ -416,6 +421,22 @@ impl Applying<'_> {
         let manager = &self.cluster.identity.manager;
         let takers = takers(&object, manager, &applied.body);
         (!takers.is_empty()).then(|| listed(&takers))
+    }
+
+    /// Checks once that the owner exists: what is known of it may be older than its end, after which nothing would delete
+    /// what is created for it.
+    ///
+    /// # Errors
+    ///
+    /// If it does not; a retry helps once the watch has delivered the end.
+    async fn check_owner(&mut self) -> Result<(), Failure> {
+        self.has_seen_owner =
+            self.has_seen_owner || self.is_there(&self.owner_name(), self.uid()).await?;
+        if self.has_seen_owner {
+            return Ok(());
+        }
+        let why = "nothing is created for an object that does not exist any more";
+        Err(Failure::retry(reasons::CONFLICT, why))
     }
 
     /// Returns what others have undone of what OKT had applied; none if they have not.

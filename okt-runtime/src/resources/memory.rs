@@ -141,6 +141,7 @@ impl OwnedMemory {
             behind: &mut self.behind,
             pace,
             report: ApplyReport::default(),
+            has_seen_owner: false,
         }
     }
 

@@ -114,6 +114,14 @@ fn is_awaited<A: Application + Clone>(
     })
 }
 
+/// Returns the states that the object was recorded in.
+pub(super) fn entered(ended: &EndedRun) -> BTreeSet<String> {
+    let versions = ended.server.versions().resource(&ended.plural);
+    let objects = versions.into_iter().map(|version| version.object());
+    let state = |object: Value| Some(object["status"]["lifecycle"]["state"].as_str()?.to_owned());
+    objects.filter_map(state).collect()
+}
+
 /// Checks that every change of state was an edge, a jump or a new life, was in time, and was counted.
 fn course_of_states<S: Lifecycle>(ended: &EndedRun) -> Vec<String> {
     let mut broken = Vec::new();

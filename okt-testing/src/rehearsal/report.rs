@@ -15,6 +15,8 @@ pub struct Report {
     pub(super) is_whole: bool,
     /// Whether the writes of the undisturbed run are listed.
     pub(super) lists_writes: bool,
+    /// The states that the object was in in no run, if all plans were run.
+    pub(super) never_entered: Vec<&'static str>,
     runs: Vec<(&'static str, usize)>,
     found: Vec<Found>,
 }
@@ -34,6 +36,7 @@ impl Report {
             course,
             is_whole: true,
             lists_writes: false,
+            never_entered: Vec::new(),
             runs: Vec::new(),
             found: Vec::new(),
         }
@@ -85,6 +88,17 @@ impl Report {
         let found = self.found.iter();
         found.map(|found| (found.plan.as_str(), found.broken.as_slice()))
     }
+
+    fn write_never_entered(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_whole || self.never_entered.is_empty() {
+            return Ok(());
+        }
+        let states = self.never_entered.join(", ");
+        writeln!(
+            f,
+            "never entered: {states}; a step or an event that leads there would rehearse it"
+        )
+    }
 }
 
 impl fmt::Display for Report {
@@ -117,6 +131,7 @@ impl fmt::Display for Report {
             "; not all plans were run"
         };
         writeln!(f, "{:6}  runs, {wrong} of them wrong{rest}", self.runs())?;
+        self.write_never_entered(f)?;
         for Found {
             plan,
             struck,
@@ -136,5 +151,20 @@ impl fmt::Display for Report {
             writeln!(f, "\n.. and {more} more")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_that_no_run_entered_are_named_unless_runs_were_left_out() {
+        let mut report = Report::new(Course::default());
+        report.never_entered = vec!["Failed", "Restoring"];
+        let line = "never entered: Failed, Restoring; ";
+        assert!(report.to_string().contains(line), "{report}");
+        report.is_whole = false;
+        assert!(!report.to_string().contains(line), "{report}");
     }
 }

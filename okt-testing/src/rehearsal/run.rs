@@ -87,6 +87,7 @@ impl<A: Application + Clone> Rehearsal<A> {
     fn run_all(&self, plans: &[RehearsalPlan], undisturbed: &EndedRun, report: &mut Report) {
         let (next, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let done: Mutex<BTreeMap<usize, Vec<String>>> = Mutex::default();
+        let entered = Mutex::new(judge::entered(undisturbed));
         let reported = Mutex::new(Instant::now());
         let work = || {
             while wrong.load(Ordering::Relaxed) < ENOUGH {
@@ -94,7 +95,9 @@ impl<A: Application + Clone> Rehearsal<A> {
                 let Some(plan) = plans.get(number) else {
                     return;
                 };
-                let broken = self.stage(plan.clone(), Some(undisturbed)).broken;
+                let ended = self.stage(plan.clone(), Some(undisturbed));
+                entered.lock().extend(judge::entered(&ended));
+                let broken = ended.broken;
                 if !broken.is_empty() {
                     wrong.fetch_add(1, Ordering::Relaxed);
                 }
@@ -127,6 +130,9 @@ impl<A: Application + Clone> Rehearsal<A> {
         for (number, broken) in done {
             report.note(&plans[number], broken);
         }
+        let entered = entered.into_inner();
+        let states = StateOf::<A>::GRAPH.states.iter().map(|state| state.name);
+        report.never_entered = states.filter(|it| !entered.contains(*it)).collect();
     }
 
     /// Returns why the undisturbed run ended in another way than the rehearsal expects.

@@ -194,7 +194,7 @@ async fn a_declaration_on_the_way_out_is_made_if_it_says_so_and_an_error_if_it_h
         rig.delete("shop").await;
         if ready {
             let condition = rig.until_reason("shop", "Ready", "BadResource").await;
-            let message = "ConfigMap farewell has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`";
+            let message = "ConfigMap farewell has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`, or let the deletion leave the state by `on_delete`";
             assert_contains(&condition.message, message);
             rig.app
                 .declare(Resources::new().with(farewell().during_deletion()));
