@@ -8,16 +8,20 @@ cd "$(dirname "$0")/../.."
 repository=$(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)
 [ -n "$repository" ] || { echo "set \`repository\` in [workspace.package] of Cargo.toml" >&2; exit 1; }
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+shopt -s nullglob
+archives=("$from"/kubectl-okt-v"$version"-linux-*.tar.gz)
+[ ${#archives[@]} -gt 0 ] || { echo "$from has no archives of kubectl-okt v$version" >&2; exit 1; }
 sed -e "/^#/d; s|@VERSION@|$version|g; s|@REPOSITORY@|$repository|g" kubectl-okt/krew/okt.yaml
-for archive in "$from"/kubectl-okt-v"$version"-linux-*.tar.gz; do
+for archive in "${archives[@]}"; do
   arch=${archive##*-}
+  sum=$(sha256sum "$archive")
   cat <<END
   - selector:
       matchLabels:
         os: linux
         arch: ${arch%.tar.gz}
     uri: $repository/releases/download/v$version/$(basename "$archive")
-    sha256: $(sha256sum "$archive" | cut -d' ' -f1)
+    sha256: ${sum%% *}
     bin: kubectl-okt
     files:
     - from: kubectl-okt

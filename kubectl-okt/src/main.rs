@@ -154,3 +154,20 @@ async fn run(line: KubectlLine) -> Result<(), Error> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_names_every_command() {
+        let readme = include_str!("../README.md");
+        for command in KubectlLine::command().get_subcommands() {
+            let name = command.get_name();
+            assert!(
+                command.is_hide_set() || readme.contains(&format!("`{name}`")),
+                "{name}"
+            );
+        }
+    }
+}

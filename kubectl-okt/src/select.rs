@@ -36,7 +36,8 @@ pub(crate) struct Many {
     /// Only objects in this state.
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
-    /// Only objects that a person should look at: stalled, not reported on, or unreadable.
+    /// Only objects that a person should look at: stalled, in a loop, refused by the API server or by the owner of what
+    /// they need, not reported on, or unreadable.
     #[arg(long)]
     problems: bool,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::api::DynamicObject;
+use okt_core::reasons::{self, resources};
 use okt_core::record::{Phase, VisitOutcome};
 use okt_core::request::RequestOutcome;
 use okt_core::{Cause, Graph, StateId};
@@ -316,12 +317,24 @@ impl<'k> View<'k> {
 
     /// Returns whether a person should look: the object does not get on by itself, or nothing is known of it.
     pub fn is_stuck(&self) -> bool {
-        let is_lost = self
-            .condition("Ready")
-            .is_none_or(|it| it.status == "Unknown");
-        self.unreadable.is_some() || self.is_true("Stalled") || is_lost
+        let needs_a_person = |ready: &Condition| {
+            ready.status == "Unknown" || NEEDS_A_PERSON.contains(&ready.reason.as_str())
+        };
+        let ready = self.condition("Ready");
+        self.unreadable.is_some() || self.is_true("Stalled") || ready.is_none_or(needs_a_person)
     }
 }
+
+/// The reasons of objects that the operator tries to move again and again, and that only a person can help.
+const NEEDS_A_PERSON: [&str; 7] = [
+    reasons::FORBIDDEN,
+    reasons::LOOP_DETECTED,
+    reasons::REFUSED,
+    reasons::WRITE_FAILED,
+    resources::FORBIDDEN,
+    resources::NOT_OWNED,
+    resources::REFUSED,
+];
 
 /// Returns the states on the way to a goal, without the first.
 pub fn route(graph: &Graph<'_>, from: StateId, goal: Goal) -> Vec<StateId> {
@@ -341,8 +354,7 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn an_object_whose_spec_is_no_mapping_is_read_as_one_without_wishes() {
+    fn lamps() -> Kind {
         let crd = json!({
             "metadata": { "name": "lamps.demo.okt.dev" },
             "spec": {
@@ -351,7 +363,12 @@ mod tests {
             },
         });
         let crd = serde_json::from_value(crd).expect("a definition");
-        let kind = Kind::of_crd(&crd).expect("it is served");
+        Kind::of_crd(&crd).expect("it is served")
+    }
+
+    #[test]
+    fn an_object_whose_spec_is_no_mapping_is_read_as_one_without_wishes() {
+        let kind = lamps();
         for other in [json!("text"), json!(["a"]), json!(1)] {
             let object = json!({
                 "apiVersion": "demo.okt.dev/v1", "kind": "Lamp",
@@ -361,6 +378,34 @@ mod tests {
             let view = View::of(&kind, object);
             assert_eq!((view.state(), view.desired()), (None, None));
             assert_eq!(view.arguments(), "-n home lamps.demo.okt.dev/hall");
+        }
+    }
+
+    #[test]
+    fn a_person_should_look_at_what_does_not_get_on_by_itself() {
+        let kind = lamps();
+        for (status, reason, is_stuck) in [
+            ("True", "Ready", false),
+            ("False", "Working", false),
+            ("False", reasons::PAUSED, false),
+            ("False", reasons::WAITING_FOR_WINDOW, false),
+            ("False", resources::WAITING, false),
+            ("False", resources::NOT_OWNED, true),
+            ("False", resources::FORBIDDEN, true),
+            ("False", reasons::LOOP_DETECTED, true),
+            ("False", reasons::REFUSED, true),
+            ("Unknown", reasons::UNREACHABLE, true),
+        ] {
+            let ready = json!({ "type": "Ready", "status": status, "reason": reason, "message": "",
+                "lastTransitionTime": "2026-11-29T00:00:00Z" });
+            let object = json!({
+                "apiVersion": "demo.okt.dev/v1", "kind": "Lamp",
+                "metadata": { "name": "hall", "namespace": "home" }, "spec": {},
+                "status": { "conditions": [ready] },
+            });
+            let object = serde_json::from_value(object).expect("an object");
+            let view = View::of(&kind, object);
+            assert_eq!(view.is_stuck(), is_stuck, "{status} {reason}");
         }
     }
 }

@@ -132,7 +132,11 @@ fn text(view: &View<'_>, why: &Why, now: Timestamp) -> String {
     }
     text.push_str(&causes(why));
     if !why.events.is_empty() {
-        text.push_str("\nThe last warnings about the object:\n");
+        let since = match view.ready().0 {
+            "True" => ", which is ready now",
+            _ => "",
+        };
+        text.push_str(&format!("\nThe last warnings about the object{since}:\n"));
         for event in &why.events {
             text.push_str(&format!("  {event}\n"));
         }

@@ -103,6 +103,65 @@ async fn held() {
         Refused: no space left on /data
         Failed: Refused: no space left on /data; Failed holds: set spec.lifecycle.request to a new text to go to Running
     "]]).await;
+
+    rig.start();
+    rig.ask_for("a", json!({ "request": "there is space" }))
+        .await;
+    rig.until_reason("a", "Ready", "Running").await;
+    why(&rig, "database/a", expect![[r"
+        Database default/a is in Running, and is to be in Running.
+
+        Nothing is wrong: in Running, as desired.
+
+        The last warnings about the object, which is ready now:
+        Refused: no space left on /data
+        Failed: Refused: no space left on /data; Failed holds: set spec.lifecycle.request to a new text to go to Running
+    "]]).await;
+}
+
+/// The commands of the page about alerts, where a name stands for an object.
+#[tokio::test(start_paused = true)]
+async fn the_commands_of_the_alerts_are_for_an_object_that_a_person_should_look_at() {
+    let rig = Rig::new().await;
+    for _ in 0..5 {
+        let failure = Reply::Fail("no space left on /data");
+        rig.app.next_time(okt_tests::DatabaseState::Start, failure);
+    }
+    rig.create("orders", json!({})).await;
+    rig.until_reason("orders", "Stalled", "Failed").await;
+    rig.kill().await;
+    let shell = Shell::of(&rig.server).await;
+
+    let page = include_str!("../../../okt/src/alerts.md");
+    let lines = page.split(['\n', '`']).map(str::trim);
+    let commands = lines.filter_map(|line| line.strip_prefix("kubectl okt "));
+    let mut known = 0;
+    for command in commands {
+        let command = command.split('#').next().unwrap_or_default();
+        let mut words: Vec<_> = command.split_whitespace().collect();
+        words.retain(|word| !["-n", "shop"].contains(word));
+        for word in &mut words {
+            match *word {
+                "TYPE/NAME" => *word = "database/orders",
+                "STATE" => *word = "Running",
+                _ => {}
+            }
+        }
+        if matches!(words[..], ["trail" | "retry"]) {
+            words.push("database/orders");
+        }
+        shell.prints(&words).await;
+        known += 1;
+    }
+    assert_eq!(known, 7, "commands of the page");
+
+    // `kubectl get databases --sort-by`
+    let column = page.split("--sort-by .").nth(1).expect("a column");
+    let column = column.split('`').next().unwrap_or_default();
+    let object = rig.get("orders").await.expect("the object");
+    let object = serde_json::to_value(object).expect("JSON");
+    let value = object.pointer(&format!("/{}", column.replace('.', "/")));
+    assert!(value.is_some_and(serde_json::Value::is_string), "{column}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,7 +223,8 @@ async fn failed_permanently() {
             The route: Stopping → End
 
             The work of Stopping failed permanently: Impossible: the disk is read-only
-              → mend the cause, then: kubectl okt retry -n default databases.demo.okt.dev/a
+              → correct the spec, and the work begins again: kubectl edit -n default databases.demo.okt.dev/a
+              → or mend what the message names elsewhere, then: kubectl okt retry -n default databases.demo.okt.dev/a
 
             The last warnings about the object:
             Impossible: the disk is read-only; it is retried when the spec changes
@@ -428,7 +488,7 @@ async fn missing_secret() {
         The route: Building → Open
 
         It waits for a resource: Deployment web: its controller has not observed it yet
-          → kubectl describe the resource that the message names says what it lacks (e.g. a Secret or a volume)
+          → kubectl describe shows what the resource that the message names lacks (e.g. a Secret or a volume)
 
         Pod web-7c9d-x2 waits: CreateContainerConfigError: secret "permit" not found
     "#]]).await;
@@ -466,7 +526,7 @@ async fn job_that_fails() {
         The route: Building → Open
 
         A resource that it needs has failed: Job load: BackoffLimitExceeded: Job has reached the specified backoff limit
-          → kubectl describe the resource that the message names, and read its logs; after mending the cause:
+          → read the events and the logs of the resource that the message names (kubectl describe, kubectl logs); after mending the cause:
           → kubectl okt retry -n default stalls.demo.okt.dev/a
 
         The last warnings about the object:

@@ -114,7 +114,8 @@ pub(super) enum OperatorCommand {
     },
     /// Print the health check and the actions for Argo CD, as its config map.
     ///
-    /// `argo-cd | kubectl apply --server-side -f -`
+    /// `argo-cd | kubectl apply --server-side --field-manager NAME -f -`, with the name of this operator: other operators
+    /// write other keys of the same config map, and an apply removes what its manager no longer names.
     ArgoCd,
 }
 
@@ -519,29 +520,4 @@ impl RunOptions {
 }
 
 #[cfg(all(test, feature = "logs"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_that_is_no_level_does_not_silence_the_logs() {
-        for fine in [
-            LOG,
-            "warn",
-            "OFF",
-            "debug,",
-            "okt_runtime",
-            "info,okt=trace",
-            "kube::client",
-        ] {
-            assert!(filter(fine).is_ok(), "{fine}");
-        }
-        for (wrong, word) in [
-            ("warning", "warning"),
-            ("inof", "inof"),
-            ("info,kube", "kube"),
-        ] {
-            let why = filter(wrong).expect_err(wrong);
-            assert!(why.starts_with(&format!("`{word}` is no level")), "{why}");
-        }
-    }
-}
+mod tests;

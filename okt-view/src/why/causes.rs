@@ -448,7 +448,7 @@ fn of_resource(view: &View<'_>) -> Option<Cause> {
             view,
             "A resource that it needs has failed",
             [
-                "kubectl describe the resource that the message names, and read its logs; after mending the cause:",
+                "read the events and the logs of the resource that the message names (kubectl describe, kubectl logs); after mending the cause:",
                 &retry,
             ],
         ),
@@ -456,11 +456,28 @@ fn of_resource(view: &View<'_>) -> Option<Cause> {
             view,
             "It waits for a resource",
             [
-                "kubectl describe the resource that the message names says what it lacks (e.g. a Secret or a volume)",
+                "kubectl describe shows what the resource that the message names lacks (e.g. a Secret or a volume)",
             ],
         ),
         _ => return None,
     })
+}
+
+/// Returns the cause of an object whose work no retry helps.
+fn failed_permanently(view: &View<'_>, state: &str, why: &str) -> Cause {
+    let id = view.arguments();
+    let mut failed = cause(
+        format!("The work of {state} failed permanently: {why}"),
+        [
+            &*format!("correct the spec, and the work begins again: kubectl edit {id}"),
+            &format!("or mend what the message names elsewhere, then: kubectl okt retry {id}"),
+        ],
+    );
+    if view.is_deleting() {
+        let abandon = format!("or give the application up: kubectl okt abandon {id}");
+        failed.remedies.push(abandon);
+    }
+    failed
 }
 
 /// Returns the cause that the work of the state is, or that the state is.
@@ -474,15 +491,7 @@ fn of_work(view: &View<'_>, now: Timestamp) -> Cause {
     let failure = action.and_then(|action| action.failure.as_ref());
     if action.is_some_and(|action| action.phase == Phase::Failed) {
         let why = failure.map_or_else(|| format!("{reason}: {message}"), named);
-        let mut failed = cause(
-            format!("The work of {state} failed permanently: {why}"),
-            [&*format!("mend the cause, then: {retry}")],
-        );
-        if view.is_deleting() {
-            let abandon = format!("or give the application up: kubectl okt abandon {id}");
-            failed.remedies.push(abandon);
-        }
-        return failed;
+        return failed_permanently(view, state, &why);
     }
     let place = view.place().and_then(|(graph, at)| graph.get(at));
     if place.is_some_and(|it| it.is(Mark::Hold)) && view.is_true("Stalled") {

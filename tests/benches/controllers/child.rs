@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, io};
 
-use okt::{Group, Membership, Monitoring, Operator, Shards};
+use okt::{CloudEvents, Group, Membership, Monitoring, Operator, Shards};
 use okt_tests::measured::{Process, Tally, counted};
 
 use crate::with_okt::Parcels;
@@ -30,6 +30,8 @@ pub(crate) enum Way {
     Measured,
     /// OKT with metrics, logs, traces, `CloudEvents` and a sink of its own.
     Telling,
+    /// The same, with the `CloudEvents` that wait for a request sent together.
+    TellingInBatches,
 }
 
 impl Way {
@@ -47,6 +49,7 @@ impl Way {
             Self::Replica => "replica",
             Self::Measured => "measured",
             Self::Telling => "telling",
+            Self::TellingInBatches => "telling-in-batches",
         }
     }
 
@@ -58,6 +61,7 @@ impl Way {
             Self::WithOkt => "OKT",
             Self::Measured => "OKT with metrics",
             Self::Telling => "OKT with all sinks",
+            Self::TellingInBatches => "OKT with all sinks, in batches",
         }
     }
 
@@ -175,7 +179,9 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Box<dyn Error>> {
         } else if is(Way::Measured) {
             operator = operator.monitoring(&Monitoring::new());
         } else if is(Way::Telling) {
-            operator = sinks::all(operator, client, place)?;
+            operator = sinks::all(operator, client, place, |events| events)?;
+        } else if is(Way::TellingInBatches) {
+            operator = sinks::all(operator, client, place, CloudEvents::batched)?;
         }
         Ok(operator.run(pending()).await?)
     })

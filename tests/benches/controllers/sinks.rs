@@ -24,7 +24,7 @@ pub(crate) async fn bench(site: &Site, count: usize) -> Result<(), Box<dyn Error
     let url = format!("http://{}", listener.local_addr()?);
     let receiver = Router::new().fallback(|| std::future::ready(StatusCode::OK));
     let receiver = tokio::spawn(axum::serve(listener, receiver).into_future());
-    for way in [Way::Measured, Way::Telling] {
+    for way in [Way::Measured, Way::Telling, Way::TellingInBatches] {
         let mut tables = [Table::of([way, Way::WithOkt].map(Way::title))];
         let measured = rounds(count, &mut tables, async |round, [table]| {
             for each in [way, Way::WithOkt] {
@@ -81,6 +81,7 @@ pub(crate) fn all(
     operator: Operator<Parcels>,
     client: Client,
     url: &str,
+    mode: fn(CloudEvents) -> CloudEvents,
 ) -> Result<Operator<Parcels>, Box<dyn Error>> {
     let http = Reach::new(client).http();
     let traces = Traces::to(url, "parcels", &http).map_err(|error| -> Box<dyn Error> { error })?;
@@ -92,7 +93,8 @@ pub(crate) fn all(
         .with(lines)
         .with(traces.layer())
         .init();
-    let operator = operator.deliver(CloudEvents::new(http, format!("{url}/events"))?);
+    let events = CloudEvents::new(http, format!("{url}/events"))?;
+    let operator = operator.deliver(mode(events));
     Ok(operator.monitoring(&Monitoring::new()).sink(Counted))
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::program::{Three, body, get};
 
 /// Runs the subcommand `dashboards` of a program; returns what it prints.
-fn dashboards(program: &str, arguments: &[&str]) -> String {
+pub(crate) fn dashboards(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program)
         .arg("dashboards")
         .args(arguments)
@@ -20,7 +20,7 @@ fn dashboards(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-const DATABASES: &str = env!("CARGO_BIN_EXE_databases");
+pub(crate) const DATABASES: &str = env!("CARGO_BIN_EXE_databases");
 
 #[test]
 fn a_dashboard_has_the_states_of_the_graph() {
@@ -50,7 +50,7 @@ fn the_rules_have_the_passing_states_of_the_graph() {
 }
 
 /// The programs of Prometheus, as `tests/prometheus/install.sh` puts them.
-fn program(name: &str) -> PathBuf {
+pub(crate) fn program(name: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .parent()
         .expect("the target directory");

@@ -18,6 +18,7 @@ mod delivery;
 mod desired;
 mod external;
 mod failing_writes;
+mod game_day;
 mod gates;
 mod handlers;
 mod hanging;

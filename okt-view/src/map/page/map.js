@@ -270,7 +270,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { kn
 
 let isDirty = false;
 let isDrawing = false;
-let listed = 0;
+let listed = -LIST_MS; // The first list waits for nothing.
 
 /** Shows what has changed, with the next frame. */
 function changed() {
@@ -362,6 +362,7 @@ for (const id of ["kind", "namespace", "state", "condition"]) {
   $(id).onchange = () => { filter[id] = $(id).value; changed(); };
 }
 $("text").oninput = () => { filter.text = $("text").value.trim().toLowerCase(); changed(); };
+$("size").onchange = () => { $("maps").className = $("size").value; };
 $("filters").onsubmit = (event) => event.preventDefault();
 $("filters").onreset = () => {
   for (const id of Object.keys(filter)) filter[id] = "";
