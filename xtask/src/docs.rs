@@ -89,7 +89,7 @@ impl<'a> Docs<'a> {
                 "" => page.to_owned(),
                 _ => normalized(&folder.join(path)),
             };
-            if !self.repository.join(&target).exists() {
+            if target.starts_with("target") || !self.repository.join(&target).exists() {
                 problems.push(format!("there is no {path}"));
                 continue;
             }
@@ -109,7 +109,9 @@ impl<'a> Docs<'a> {
         let is_path = |span: &&String| {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
             let first = span.split('/').next().unwrap_or_default();
-            let is_folder = !first.is_empty() && self.repository.join(first).is_dir();
+            // What is built is there on some machines only.
+            let is_folder =
+                !["", "target"].contains(&first) && self.repository.join(first).is_dir();
             span.contains('/') && span.chars().all(is_plain) && is_folder
         };
         let paths = spans.iter().filter(is_path);
@@ -300,18 +302,20 @@ fn code_spans(text: &str) -> Vec<String> {
 fn anchors(text: &str) -> BTreeSet<String> {
     let text = without_blocks(text);
     let headings = text.lines().filter(|line| line.starts_with('#'));
-    let anchors = headings.map(|heading| {
-        let words = heading.trim_start_matches('#').trim().to_lowercase();
-        let kept = words
-            .chars()
-            .filter(|c| c.is_alphanumeric() || "_- ".contains(*c));
-        kept.collect::<String>().replace(' ', "-")
-    });
-    anchors.collect()
+    headings.map(anchor).collect()
+}
+
+/// Returns the name by which links name a heading.
+pub(crate) fn anchor(heading: &str) -> String {
+    let words = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = words
+        .chars()
+        .filter(|c| c.is_alphanumeric() || "_- ".contains(*c));
+    kept.collect::<String>().replace(' ', "-")
 }
 
 /// Returns a path without `.` and `..`.
-fn normalized(path: &Path) -> PathBuf {
+pub(crate) fn normalized(path: &Path) -> PathBuf {
     let mut normalized = PathBuf::new();
     for component in path.components() {
         match component {
