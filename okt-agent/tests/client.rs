@@ -1,20 +1,22 @@
 //! The client against servers that are no proper agents: endless, silent, foreign, redirecting, with another token.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
-use std::future::pending;
+use std::future::{IntoFuture, pending};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::Request;
+use axum::extract::{ConnectInfo, Request};
 use axum::http::header::{AUTHORIZATION, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Json, Response};
 use axum::routing::{get, put};
 use okt_agent::client::{Carried, Client, ClientError, Endpoint, EndpointError, Order};
-use okt_agent::wire::{Code, Phase, Problem};
+use okt_agent::wire::{Code, IDLE_LIMIT, Phase, Problem};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::net::{TcpListener, UnixListener};
@@ -105,6 +107,28 @@ async fn a_silent_agent_is_waited_for_within_a_limit() {
     let error = client.status().await.expect_err("nothing answers");
     let is_unanswered = matches!(error, ClientError::Unanswered { .. });
     assert!(is_unanswered && error.retry_helps(), "{error}");
+}
+
+/// A server may close a connection that was idle, just when the next request is sent on it: that request is lost.
+#[tokio::test]
+async fn no_request_is_sent_on_a_connection_that_was_idle() {
+    let ports = Arc::new(Mutex::new(HashSet::new()));
+    let seen = Arc::clone(&ports);
+    let status = move |ConnectInfo(from): ConnectInfo<SocketAddr>| {
+        seen.lock().insert(from.port());
+        async { StatusCode::OK }
+    };
+    let router = agent().route("/lifecycle/v1/status", get(status));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let serving = tokio::spawn(axum::serve(listener, service).into_future());
+    let _serving = AbortOnDropHandle::new(serving);
+    let client = Client::new(&Endpoint::parse(&url).expect("a URL")).expect("a client");
+    let _ = client.status().await;
+    tokio::time::sleep(IDLE_LIMIT + Duration::from_millis(1)).await;
+    let _ = client.status().await;
+    assert_eq!(ports.lock().len(), 2, "two connections");
 }
 
 #[tokio::test]

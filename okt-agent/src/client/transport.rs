@@ -29,13 +29,12 @@ use super::endpoint::{Address, Authorities, Endpoint, EndpointError};
 use super::error::ClientError;
 use crate::causes::with_causes;
 use crate::provider::{authorities, certificates, provider};
-use crate::wire::{BODY_LIMIT, TRACEPARENT};
+use crate::wire::{BODY_LIMIT, IDLE_LIMIT, TRACEPARENT};
 
 /// The timeout for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long an idle connection is kept, and how many for each agent: there are few requests at a time.
-const IDLE: Duration = Duration::from_mins(1);
+/// How many idle connections are kept for each agent: there are few requests at a time.
 const IDLE_CONNECTIONS: usize = 4;
 
 /// The content type of requests.
@@ -272,7 +271,7 @@ where
 {
     legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE)
+        .pool_idle_timeout(IDLE_LIMIT)
         .pool_max_idle_per_host(IDLE_CONNECTIONS)
         .build(connector)
 }

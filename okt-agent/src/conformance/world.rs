@@ -258,14 +258,7 @@ impl<'s> World<'s> {
         body: Option<(Bytes, &'static str)>,
     ) -> Check<AgentReply> {
         let path = format!("/lifecycle/v1{path}");
-        let first = self.client.raw(method.clone(), &path, body.clone());
-        match first.await {
-            // An agent may close an idle connection just when it is used again. Another connection works.
-            Err(error) if error.code().is_none() && error.retry_helps() => {
-                Ok(self.client.raw(method, path, body).await?)
-            }
-            reply => Ok(reply?),
-        }
+        Ok(self.client.raw(method, &path, body).await?)
     }
 
     /// Sends any request under the version, and expects this refusal.

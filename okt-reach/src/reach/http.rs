@@ -28,7 +28,9 @@ const TIMEOUT: Duration = Duration::from_secs(8);
 const LIMIT: usize = 1024 * 1024;
 
 /// How long an idle connection is kept, and how many per host.
-const IDLE: Duration = Duration::from_mins(1);
+///
+/// Common servers close theirs after 5 s (Node.js, Uvicorn) and more, and what is sent at that moment is lost.
+const IDLE: Duration = Duration::from_secs(4);
 const IDLE_CONNECTIONS: usize = 4;
 
 /// The `User-Agent` header.
