@@ -36,6 +36,10 @@ impl Project {
             match path {
                 MANIFEST_PATH => text = self.with_okt(&text) + ALONE,
                 README => {
+                    if let Some(section) = self.kind.form.instead_of_running() {
+                        text =
+                            with_section(&text, "## Run it\n", &written((README, section), &names));
+                    }
                     text.push('\n');
                     text.push_str(&written((README, self.kind.form.next_steps()), &names));
                 }
@@ -62,6 +66,15 @@ impl Project {
             None => text,
         }
     }
+}
+
+/// Returns a text with this section instead of the one that has this heading.
+fn with_section(text: &str, heading: &str, section: &str) -> String {
+    let Some((before, old)) = text.split_once(heading) else {
+        return text.to_owned();
+    };
+    let after = old.find("\n## ").map_or("", |end| &old[end..]);
+    format!("{before}{section}{after}")
 }
 
 /// Returns a manifest whose dependencies on OKT have this feature.

@@ -132,6 +132,11 @@ impl Form {
         }
     }
 
+    /// Returns the section of the README that replaces `Run it`: outside of the cluster, an operator reaches no agents.
+    pub(crate) fn instead_of_running(self) -> Option<&'static str> {
+        (self == Self::Agent).then_some(template_file!("agent", "image.md"))
+    }
+
     /// Returns the feature of OKT that the form needs, besides those of the template's manifest.
     pub(crate) fn feature(self) -> Option<&'static str> {
         (self == Self::Agent).then_some("sidecar")

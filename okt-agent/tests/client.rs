@@ -15,7 +15,7 @@ use axum::http::header::{AUTHORIZATION, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Json, Response};
 use axum::routing::{get, put};
-use okt_agent::client::{Carried, Client, ClientError, Endpoint, EndpointError, Order};
+use okt_agent::client::{Carried, Client, ClientError, Endpoint, EndpointError, News, Order};
 use okt_agent::wire::{Code, IDLE_LIMIT, Phase, Problem};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -203,6 +203,62 @@ async fn a_new_token_is_read_from_its_file_when_the_old_one_is_refused() {
     assert!(in_file, "{error}");
 }
 
+fn order() -> Order {
+    let request = json!({
+        "state": "Servicing",
+        "owner": { "uid": "uid", "createdAt": "2026-11-21T08:00:00Z", "name": "orders" },
+        "fence": { "transition": 1, "recordedAt": "2026-11-21T08:00:01Z" },
+    });
+    Order {
+        id: "uid.1".parse().expect("an id"),
+        request: serde_json::from_value(request).expect("a request"),
+        traceparent: None,
+        again: true,
+    }
+}
+
+#[tokio::test]
+async fn work_is_followed_to_its_end_though_the_token_changes_meanwhile() {
+    let report = |phase: &str| {
+        Json(json!({
+            "id": "uid.1", "state": "Servicing", "phase": phase, "attempt": 1,
+            "startedAt": "2026-11-21T09:00:00Z", "outputBytes": 0,
+        }))
+    };
+    let begin = put(move || async move { (StatusCode::CREATED, report("Running")) });
+    let ended = get(move |headers: HeaderMap| async move {
+        if headers
+            .get(AUTHORIZATION)
+            .is_some_and(|it| it == "Bearer new")
+        {
+            return report("Succeeded").into_response();
+        }
+        let problem = Problem::new(Code::Unauthorized, "another token is needed");
+        (StatusCode::UNAUTHORIZED, Json(problem)).into_response()
+    });
+    let taken = put(move || async move { report("Succeeded") });
+    let router = agent()
+        .route(
+            "/lifecycle/v1/actions",
+            get(|| async { Json(json!({ "actions": [] })) }),
+        )
+        .route("/lifecycle/v1/actions/{id}", begin.merge(ended))
+        .route("/lifecycle/v1/actions/{id}/acknowledgement", taken);
+    let (endpoint, _serving) = serve(router).await;
+    let [old, new] = ["old", "new"].map(|token| {
+        let endpoint = endpoint.clone().token(token);
+        Client::new(&endpoint).expect("a client")
+    });
+    let mut troubles = 0;
+    let news = |news: News<'_>| troubles += usize::from(matches!(news, News::Trouble(_)));
+    let order = order();
+    let carried = old.carry_renewed(&order, pending(), news, || Some(new.clone()));
+    let Ok(Carried::Ended(ended)) = carried.await else {
+        panic!("it does not end");
+    };
+    assert_eq!((ended.phase, troubles), (Phase::Succeeded, 1));
+}
+
 #[tokio::test]
 async fn an_attempt_whose_first_answer_was_lost_is_not_followed_by_another() {
     let puts = Arc::new(AtomicUsize::new(0));
@@ -229,18 +285,7 @@ async fn an_attempt_whose_first_answer_was_lost_is_not_followed_by_another() {
         put(move || async move { Json(report) }),
     );
     let (client, _serving) = client_of(router).await;
-    let request = json!({
-        "state": "Servicing",
-        "owner": { "uid": "uid", "createdAt": "2026-11-21T08:00:00Z", "name": "orders" },
-        "fence": { "transition": 1, "recordedAt": "2026-11-21T08:00:01Z" },
-    });
-    let order = Order {
-        id: "uid.1".parse().expect("an id"),
-        request: serde_json::from_value(request).expect("a request"),
-        traceparent: None,
-        again: true,
-    };
-    let carried = client.carry(&order, pending(), |_| {}).await;
+    let carried = client.carry(&order(), pending(), |_| {}).await;
     let Ok(Carried::Ended(ended)) = carried else {
         panic!("{carried:?}");
     };

@@ -54,6 +54,8 @@ impl AgentPods for Pods {
                 // An object has one agent.
                 "replicas": 1,
                 "serviceName": name,
+                // Otherwise a Pod that cannot start is never replaced by one that can.
+                "podManagementPolicy": "Parallel",
                 "selector": { "matchLabels": labels },
                 "template": {
                     "metadata": { "labels": labels },

@@ -1,8 +1,11 @@
 //! A shop in a Pod: the agent is a native sidecar beside the application.
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, Secret, VolumeMount};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
+use kube::api::DeleteParams;
 use kube::{Api, CustomResource, ResourceExt};
 use okt::sidecar::{AgentConfigError, AgentPods, InPods, PodAgent};
 use okt::{
@@ -56,7 +59,7 @@ pub(crate) struct ShopSpec {
 const CONFIG: &str = "
 probe: { command: [cat, /srv/state], every: 100ms }
 states:
-  Start: { command: [touch, /srv/open], until: Open, timeout: 5m, repeatable: true }
+  Start: { command: [sh, -c, 'touch /srv/starts; until [ -f /srv/go ]; do sleep 0.1; done; touch /srv/open'], until: Open, timeout: 20m, repeatable: true }
   Closing: { command: [rm, -f, /srv/open], timeout: 5m, repeatable: true }
 ";
 
@@ -113,6 +116,7 @@ impl AgentPods for ShopPods {
             "spec": {
                 "replicas": 1,
                 "serviceName": "shops",
+                "podManagementPolicy": "Parallel",
                 "selector": { "matchLabels": { "shop": name } },
                 "template": {
                     "metadata": { "labels": { "shop": name } },
@@ -164,12 +168,18 @@ async fn an_agent_beside_an_application_does_its_work() {
             "a-shop-with-a-name-that-is-too-long-for-a-suffix",
         ] {
             desk.create(name, json!({})).await?;
+            let volume = node.path().join(format!("{name}-0/data/srv"));
+            let starts = async || Ok(volume.join("starts").exists().then_some(()));
+            desk.wait("the work begins", starts).await?;
+            if name == "corner" {
+                another_secret_is_taken(&client, &desk).await?;
+            }
+            std::fs::write(volume.join("go"), "")?;
             desk.until_ready(name, ShopState::Open).await?;
             as_declared(&client, name, port).await?;
             desk.delete(name).await?;
             desk.until_gone(name).await?;
-            let open = node.path().join(format!("{name}-0/data/srv/open"));
-            assert!(!open.exists(), "it is open");
+            assert!(!volume.join("open").exists(), "it is open");
         }
         Ok::<(), Trouble>(())
     };
@@ -179,6 +189,22 @@ async fn an_agent_beside_an_application_does_its_work() {
         error = kubelet.run() => Err(error),
     };
     crate::end(node, server, outcome).await;
+}
+
+/// A Secret that is deleted during work is drawn again, and the operator follows the work with the new one.
+async fn another_secret_is_taken(client: &kube::Client, desk: &Desk<Shop>) -> Result<(), Trouble> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
+    let name = "corner-shop-agent";
+    let old = secrets.get(name).await?.data;
+    secrets.delete(name, &DeleteParams::default()).await?;
+    let is_drawn = async || {
+        let secret = secrets.get_opt(name).await?;
+        Ok(secret.filter(|it| it.data != old).map(drop))
+    };
+    desk.wait("another Secret", is_drawn).await?;
+    // The agent reads it within a second, and then ends the operator's present request within ten.
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    Ok(())
 }
 
 /// The Pod has the sidecar, and the policy leaves the ports of the application open.
@@ -283,7 +309,7 @@ fn a_configuration_that_no_pod_can_have_is_refused() {
     for (config, why) in [
         (
             "listen: 0.0.0.0:1",
-            "must not have `listen`: `PodAgent` sets it",
+            "must not have `listen`: it follows from the Pod",
         ),
         ("tokenFile: /a", "must not have `tokenFile`"),
         ("data: /a", "must not have `data`"),

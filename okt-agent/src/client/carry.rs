@@ -88,10 +88,27 @@ impl Client {
         cancelled: impl Future<Output = ()>,
         news: impl FnMut(News<'_>),
     ) -> Result<Carried, ClientError> {
+        self.carry_renewed(order, cancelled, news, || None).await
+    }
+
+    /// Does as [`carry`](Self::carry), and goes on with the client that `renewed` returns after a failed request, if any:
+    /// an agent may get another address, token or certificate during its work.
+    ///
+    /// # Errors
+    ///
+    /// As for [`carry`](Self::carry).
+    pub async fn carry_renewed(
+        &self,
+        order: &Order,
+        cancelled: impl Future<Output = ()>,
+        news: impl FnMut(News<'_>),
+        renewed: impl FnMut() -> Option<Self>,
+    ) -> Result<Carried, ClientError> {
         let carrier = Carrier {
-            client: self,
+            client: self.clone(),
             order,
             news,
+            renewed,
             pause: PAUSES.0,
             again: order.again,
             since: Instant::now(),
@@ -100,17 +117,18 @@ impl Client {
     }
 }
 
-struct Carrier<'a, N> {
-    client: &'a Client,
+struct Carrier<'a, N, R> {
+    client: Client,
     order: &'a Order,
     news: N,
+    renewed: R,
     /// The pause before the next request of the same kind.
     pause: Duration,
     again: bool,
     since: Instant,
 }
 
-impl<N: FnMut(News<'_>)> Carrier<'_, N> {
+impl<N: FnMut(News<'_>), R: FnMut() -> Option<Client>> Carrier<'_, N, R> {
     async fn carry(
         mut self,
         mut cancelled: Pin<&mut impl Future<Output = ()>>,
@@ -287,7 +305,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
     /// Reports an error that a retry may fix, and returns any other error.
     fn trouble(&mut self, error: ClientError) -> Result<(), ClientError> {
         if passes(&error, self.since.elapsed()) {
-            (self.news)(News::Trouble(&error));
+            self.go_on_after(&error);
             Ok(())
         } else {
             Err(error)
@@ -300,8 +318,15 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         if let Some(Code::Fenced | Code::ForeignOwner) = error.code() {
             return self.trouble(error);
         }
-        (self.news)(News::Trouble(&error));
+        self.go_on_after(&error);
         Ok(())
+    }
+
+    fn go_on_after(&mut self, error: &ClientError) {
+        (self.news)(News::Trouble(error));
+        if let Some(client) = (self.renewed)() {
+            self.client = client;
+        }
     }
 
     /// Pauses before the next request. Returns whether the order was cancelled meanwhile.

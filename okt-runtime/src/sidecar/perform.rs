@@ -47,7 +47,7 @@ impl<K: LifecycleObject> Agents<K> {
     /// | the outcome is unknown | `OutcomeUnknown` | no, unless [`repeat_unknown`](Self::repeat_unknown): the object takes the state's `on_error` at once, or is stalled |
     /// | the work was cancelled at the agent | `Cancelled` | yes |
     /// | the agent names a state that no edge leads to | `NoEdge` | no |
-    /// | the agent refuses | the code of the refusal | no for `NoSuchWork`, `ForeignOwner` and mistakes of a client; yes for others |
+    /// | the agent refuses | the code of the refusal | no for `NoSuchWork` (yes for an agent in a Pod: one with another configuration may start), `ForeignOwner` and mistakes of a client; yes for others |
     ///
     /// An agent that does not answer is asked until the attempt times out, because the work may be under way.
     pub async fn perform(&self, action: &Action<K>) -> Result<Performed<K::State>, Failure> {
@@ -67,7 +67,10 @@ impl<K: LifecycleObject> Agents<K> {
         let carried = loop {
             // It grows while the operator runs.
             order.request.fence.epoch = self.epoch_of(action);
-            let carried = client.carry(&order, action.cancelled(), &mut report).await;
+            // Its Secret may be another one meanwhile.
+            let renewed = || (self.find)(action).ok();
+            let carried = client.carry_renewed(&order, action.cancelled(), &mut report, renewed);
+            let carried = carried.await;
             // The loss of the leadership may be noticed late: an operator that is no longer the leader must change
             // nothing, not even a status.
             match &carried {

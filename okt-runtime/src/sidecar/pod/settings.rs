@@ -79,6 +79,8 @@ type Adjust = dyn Fn(&mut Container) + Send + Sync;
 ///             "metadata": { "name": name },
 ///             "spec": {
 ///                 "serviceName": name,
+///                 // Otherwise a Pod that cannot start is never replaced by one that can.
+///                 "podManagementPolicy": "Parallel",
 ///                 "selector": { "matchLabels": { "store": name } },
 ///                 "template": {
 ///                     "metadata": { "labels": { "store": name } },
@@ -137,7 +139,7 @@ pub enum AgentConfigError {
         why: String,
     },
     /// It has a key that follows from the Pod.
-    #[error("the configuration of the agent must not have `{key}`: `PodAgent` sets it")]
+    #[error("the configuration of the agent must not have `{key}`: it follows from the Pod")]
     Key {
         /// The key.
         key: &'static str,
