@@ -5,6 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use okt_syntax::source::{identifier, parse};
+use proc_macro2::TokenTree;
+use syn::visit::Visit;
+use syn::{Attribute, LitStr, Meta};
 
 use crate::crates::{Crates, File};
 use crate::edit::{Insertions, ItemPlace, NewState, StateShape, with_kind};
@@ -13,6 +17,9 @@ use crate::kind::ProjectKind;
 use crate::name::{ApiGroup, KindName};
 use crate::output::print;
 use crate::template::{CRATES, FormOptions, MAIN, MANIFEST_PATH};
+
+/// The usual name of a lock file.
+const LOCK: &str = "lifecycle.lock";
 
 /// Add a kind to this program, or a state to a graph.
 #[derive(Subcommand)]
@@ -89,8 +96,7 @@ impl Add {
             Self::State(state) => state.run(),
         };
         let report = report.map_err(|why| format!("{why}\nNothing was changed."))?;
-        print(&report);
-        Ok(())
+        print(&report)
     }
 }
 
@@ -100,6 +106,7 @@ impl AddKind {
         let old = fs::read_to_string(main).map_err(|error| {
             format!("cannot read {MAIN}: {error}; go into a project of `cargo okt new`")
         })?;
+        parse(&old).map_err(|mistake| format!("{MAIN}: {}", mistake.text()))?;
         let group = match self.group {
             Some(group) => group,
             None => group_of(&Crates::of(main).read()?)?,
@@ -168,13 +175,39 @@ fn listed(files: &[(PathBuf, String)], separator: &str) -> String {
 
 /// Returns the API group of the first kind of a program.
 fn group_of(files: &[File]) -> Result<ApiGroup, String> {
-    let named = |file: &File| {
-        let (_, rest) = file.text.split_once("group = \"")?;
-        rest.split_once('"').map(|(group, _)| group.to_owned())
-    };
-    let group = files.iter().find_map(named);
+    let group = files.iter().find_map(|file| {
+        let mut named = NamedGroup(None);
+        named.visit_file(&parse(&file.text).ok()?);
+        named.0
+    });
     let group = group.ok_or("no kind of this program names a group: name one with `--group`")?;
     group.parse()
+}
+
+/// The group that the first attribute `kube` names.
+struct NamedGroup(Option<String>);
+
+impl Visit<'_> for NamedGroup {
+    fn visit_attribute(&mut self, attribute: &Attribute) {
+        let Meta::List(list) = &attribute.meta else {
+            return;
+        };
+        if self.0.is_some() || !list.path.is_ident("kube") {
+            return;
+        }
+        let tokens: Vec<TokenTree> = list.tokens.clone().into_iter().collect();
+        self.0 = tokens.windows(3).find_map(|of_three| match of_three {
+            [
+                TokenTree::Ident(key),
+                TokenTree::Punct(_),
+                TokenTree::Literal(value),
+            ] if key == "group" => {
+                let value = syn::parse_str::<LitStr>(&value.to_string()).ok()?;
+                Some(value.value())
+            }
+            _ => None,
+        });
+    }
 }
 
 impl AddState {
@@ -186,21 +219,7 @@ impl AddState {
                 file.path
             ));
         }
-        let name = self.name;
-        if syn::parse_str::<syn::Ident>(&name).is_err()
-            || !name.starts_with(|first: char| first.is_ascii_uppercase())
-        {
-            return Err(format!(
-                "`{name}` is no name of a state: write it in UpperCamelCase, e.g. `Suspended`"
-            ));
-        }
-        let state = NewState {
-            doc: self.doc.unwrap_or_else(|| format!("`{name}`.")),
-            name,
-            from: self.from,
-            to: self.to,
-            shape: self.shape.shape(),
-        };
+        let state = self.state()?;
         let graph = graph(&state, self.graph.as_deref(), &files)?;
         let mut insertions: BTreeMap<usize, Insertions> = BTreeMap::new();
         let in_graph = state.graph_edit(&graph.item, &graph.file.text)?;
@@ -220,22 +239,65 @@ impl AddState {
             changed.push((file.path.clone().into(), text));
         }
         write_all(&changed)?;
-        let (name, graph) = (&state.name, &graph.item.name);
-        let handler = match (state.has_handler(), has_handler) {
-            (true, true) => " It has a handler, which does nothing yet.",
-            (true, false) => " `cargo check` says which handler it needs.",
-            (false, _) => "",
-        };
-        let from = state.from.join(", ");
-        let trigger = hint(&state);
-        Ok(format!(
-            "{graph} has the state {name}, in {}.{handler}
-The last child of {from} is still the default; a handler goes to {name} by its name.
-{trigger}`cargo check` names each `match` without an arm for it, and `OKT_LOCK=write cargo test` writes the lock file.
-",
-            listed(&changed, " and ")
-        ))
+        Ok(report(&state, &graph, &files, has_handler, &changed))
     }
+
+    /// Returns the state to add, whose name and text Rust allows.
+    fn state(&self) -> Result<NewState, String> {
+        let name = &self.name;
+        let begins = name.starts_with(|first: char| first.is_ascii_uppercase());
+        if !begins || identifier(name).is_none() {
+            return Err(format!(
+                "`{name}` is no name of a state: write it in UpperCamelCase, e.g. `Suspended`"
+            ));
+        }
+        let doc = self.doc.clone().unwrap_or_else(|| format!("`{name}`."));
+        if doc.contains(|sign: char| sign.is_control() && !matches!(sign, '\n' | '\t')) {
+            return Err("the text of `--doc` has a control character".to_owned());
+        }
+        Ok(NewState {
+            doc,
+            name: name.clone(),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            shape: self.shape.shape(),
+        })
+    }
+}
+
+/// Returns what has changed, and what is left to do.
+fn report(
+    state: &NewState,
+    graph: &Located<'_>,
+    files: &[File],
+    has_handler: bool,
+    changed: &[(PathBuf, String)],
+) -> String {
+    let (name, of) = (&state.name, &graph.item.name);
+    let mut handlers = located(files, |text| NewState::handlers(of, text));
+    let handler = match (state.has_handler(), has_handler) {
+        (true, true) => " It has a handler, which does nothing yet.",
+        (true, false) if handlers.next().is_some() => " `cargo check` says which handler it needs.",
+        (true, false) => {
+            " No code here handles the states of this graph: its work belongs where theirs is, e.g. in the file of the agent."
+        }
+        (false, _) => "",
+    };
+    let lock = Path::new(&graph.file.path).with_file_name(LOCK);
+    let locked = if lock.exists() || Path::new(LOCK).exists() {
+        ", and `OKT_LOCK=write cargo test` writes the lock file"
+    } else {
+        ""
+    };
+    format!(
+        "{of} has the state {name}, in {}.{handler}
+The last child of {} is still the default; a handler goes to {name} by its name.
+{}`cargo check` names each `match` without an arm for it{locked}.
+",
+        listed(changed, " and "),
+        state.from.join(", "),
+        hint(state),
+    )
 }
 
 /// Returns what is usual for a state of this shape, and nothing for most.
@@ -304,9 +366,15 @@ fn graph<'f>(
             let path = graph.path();
             path[path.len().saturating_sub(parts)..].join("::")
         });
+        let shown: BTreeSet<String> = shown.collect();
+        if let Some(only) = shown.first().filter(|_| shown.len() == 1) {
+            return Err(format!(
+                "{only} is declared several times, e.g. under `#[cfg]`: write the state by hand"
+            ));
+        }
         return Err(format!(
             "several graphs have these states; choose one with `--graph`: {}",
-            shown.collect::<Vec<_>>().join(", ")
+            shown.into_iter().collect::<Vec<_>>().join(", ")
         ));
     }
     graphs.pop().ok_or_else(|| {

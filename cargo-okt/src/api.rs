@@ -83,23 +83,25 @@ impl Serve {
         }
         let stopped = stop().map_err(|error| format!("cannot wait for Ctrl-C: {error}"))?;
         let written = WrittenFile::at(&self.kubeconfig, &served)?;
-        print(&report(&served, &written, &made));
+        print(&report(&served, &written, &made))?;
         stopped.await;
         Ok(())
     }
 }
 
-/// Completes at Ctrl-C or SIGTERM.
+/// Completes at Ctrl-C, at SIGTERM, and when the terminal is closed.
 fn stop() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (
+    let (mut interrupt, mut terminate, mut closed) = (
         signal(SignalKind::interrupt())?,
         signal(SignalKind::terminate())?,
+        signal(SignalKind::hangup())?,
     );
     Ok(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = closed.recv() => {}
         }
     })
 }
@@ -195,8 +197,9 @@ fn read(place: &str, text: &str, objects: &mut Vec<FileObject>) -> Result<(), St
         match value {
             Value::Null => {}
             Value::Object(mut list) if list.contains_key("items") => {
-                let items = list.remove("items").unwrap_or_default();
-                let all = items.as_array().cloned().unwrap_or_default();
+                let Some(Value::Array(all)) = list.remove("items") else {
+                    return Err(format!("{place}: `items` is no list"));
+                };
                 objects.extend(all.into_iter().map(|value| FileObject {
                     place: place.clone(),
                     value,

@@ -46,7 +46,7 @@ impl CheckCommand {
                 format!("{}\n", Value::from(all))
             }
         };
-        print(&text);
+        print(&text)?;
         let summary = format!("{} in {}", many(graphs, "graph"), many(files.len(), "file"));
         match found.len() {
             0 => {

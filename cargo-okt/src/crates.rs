@@ -15,8 +15,8 @@ pub(crate) struct Crates {
     /// this directory]
     #[arg(value_name = "FILE")]
     roots: Vec<PathBuf>,
-    /// Features that are on, besides `default`.
-    #[arg(long, short = 'F', value_delimiter = ',')]
+    /// Features that are on, besides `default`; several with commas or spaces.
+    #[arg(long, short = 'F', value_name = "FEATURES")]
     features: Vec<String>,
     /// All features are on.
     #[arg(long)]
@@ -58,23 +58,33 @@ impl Crates {
         } else {
             (self.roots.clone(), None)
         };
+        self.check_features(package.as_ref())?;
         let cfg = self.cfg(package);
         let mut files = Vec::new();
+        let mut unread = roots.len();
         let mut seen = BTreeSet::new();
         let mut queue: VecDeque<(PathBuf, PathBuf, Option<String>)> = roots
             .into_iter()
             .map(|root| (root.clone(), folder(root), None))
             .collect();
         while let Some((path, folder, version)) = queue.pop_front() {
+            let is_root = unread > 0;
+            unread = unread.saturating_sub(1);
             let known = path.canonicalize().unwrap_or_else(|_| path.clone());
             if !seen.insert(known) {
                 continue;
             }
             let mut mistakes = Vec::new();
-            let text = std::fs::read_to_string(&path).unwrap_or_else(|error| {
-                mistakes.push(Mistake::of_file(&error));
-                String::new()
-            });
+            let text = match crate::files::read(&path) {
+                Ok(text) => text,
+                Err(error) if is_root => {
+                    return Err(format!("cannot read {}: {error}", path.display()));
+                }
+                Err(error) => {
+                    mistakes.push(Mistake::of_file(&error));
+                    String::new()
+                }
+            };
             let parsed = Source::parse(&text, &cfg);
             let source = parsed.map_err(|why| mistakes.push(*why)).ok();
             for module in source.iter().flat_map(Source::modules) {
@@ -98,6 +108,33 @@ impl Crates {
         Ok(files)
     }
 
+    /// Returns the features that the user names.
+    fn wanted(&self) -> impl Iterator<Item = String> {
+        let names = self.features.iter();
+        let names = names.flat_map(|it| it.split([',', ' ']));
+        names.filter(|name| !name.is_empty()).map(str::to_owned)
+    }
+
+    /// Refuses features that the package does not have: without one, a graph would seem to have no mistakes.
+    fn check_features(&self, package: Option<&Value>) -> Result<(), String> {
+        if self.features.is_empty() {
+            return Ok(());
+        }
+        let of_root = || self::package(self.roots.first()?.parent()).ok();
+        // A file of no package has any feature.
+        let Some(package) = package.cloned().or_else(of_root) else {
+            return Ok(());
+        };
+        let declared = &package["features"];
+        match self.wanted().find(|name| declared.get(name).is_none()) {
+            None => Ok(()),
+            Some(name) => Err(format!(
+                "the package {} has no feature `{name}`",
+                package["name"].as_str().unwrap_or_default()
+            )),
+        }
+    }
+
     /// Parses the text of a file of these crates, as it is to become.
     pub(crate) fn parse(&self, text: &str) -> Result<Source, Box<Mistake>> {
         let is_named = !self.roots.is_empty();
@@ -108,7 +145,7 @@ impl Crates {
     /// Returns the configuration of a build on this machine; Cargo and rustc are asked only where a `#[cfg]` needs them.
     fn cfg(&self, package: Option<Value>) -> Cfg {
         let root = self.roots.first().cloned();
-        let (mut wanted, all) = (self.features.clone(), self.all_features);
+        let (mut wanted, all) = (self.wanted().collect::<Vec<_>>(), self.all_features);
         if !self.no_default_features {
             wanted.push("default".to_owned());
         }

@@ -38,7 +38,7 @@ impl Diff {
                 text.push_str(&format!("    {risk}\n"));
             }
         }
-        print(&text);
+        print(&text)?;
         match (differences.len(), risks) {
             (0, _) => {
                 eprintln!("no differences");

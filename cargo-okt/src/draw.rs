@@ -35,6 +35,7 @@ impl Draw {
     pub(crate) fn run(&self) -> Result<(), String> {
         let files = self.crates.read()?;
         let mut drawn: Vec<(String, String)> = Vec::new();
+        let is_incomplete = files.iter().any(|file| !file.mistakes.is_empty());
         for file in &files {
             let Some(source) = &file.source else {
                 eprintln!("warning: {} is not Rust; see `cargo okt check`", file.path);
@@ -72,7 +73,10 @@ impl Draw {
             )),
             (drawn, _) => {
                 let texts: Vec<&str> = drawn.iter().map(|(_, text)| text.as_str()).collect();
-                print(&texts.join("\n"));
+                print(&texts.join("\n"))?;
+                if is_incomplete && self.name.is_none() {
+                    return Err("not every graph is drawn".to_owned());
+                }
                 Ok(())
             }
         }

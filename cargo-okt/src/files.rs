@@ -1,38 +1,82 @@
-//! Writes several files completely or not at all.
+//! Reads source files, and writes several files completely or not at all.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Writes files in this order; on an error, everything is as before.
+use tempfile::{Builder, NamedTempFile};
+
+/// The longest source file, in bytes: some files have no end.
+const LIMIT: u64 = 64 * 1024 * 1024;
+
+/// Reads a text.
+///
+/// # Errors
+///
+/// Also if it is longer than 64 MiB.
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    if File::open(path)?
+        .take(LIMIT + 1)
+        .read_to_string(&mut text)? as u64
+        > LIMIT
+    {
+        return Err(io::Error::other(format!("longer than {LIMIT} bytes")));
+    }
+    Ok(text)
+}
+
+/// Writes files; on an error, everything is as before.
+///
+/// A file keeps its permissions, and a symbolic link leads where it did.
 pub(crate) fn write_all<'f>(
     files: impl IntoIterator<Item = &'f (PathBuf, String)>,
 ) -> Result<(), String> {
     let mut undo = Undo(Vec::new());
+    let mut written = Vec::new();
+    // What can fail for the lack of space or rights fails here, before any file is another one.
     for (path, text) in files {
-        let old = fs::read(path).ok();
-        let parent = path.parent().unwrap_or(Path::new("."));
-        if old.is_none() {
-            undo.directories_of(parent);
-        }
-        undo.0.push((path.clone(), old));
-        fs::create_dir_all(parent)
-            .and_then(|()| replace(path, text))
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        let new = write(path, text, &mut undo);
+        written.push(new.map_err(|error| format!("cannot write {}: {error}", path.display()))?);
+    }
+    for (file, path) in written {
+        let old = fs::read(&path).ok();
+        let put = file.persist(&path);
+        put.map_err(|error| format!("cannot write {}: {}", path.display(), error.error))?;
+        undo.0.push((path, old));
     }
     undo.0.clear();
     Ok(())
 }
 
-/// Writes a file so that it always has its old text or the new one, wherever this program ends.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".okt-new");
-    fs::write(&unfinished, text)?;
-    fs::rename(&unfinished, path).inspect_err(|_| {
-        // What failed is reported.
-        let _ = fs::remove_file(&unfinished);
-    })
+/// Writes a text beside its place. Returns that file, which is removed on drop, and its place.
+fn write(path: &Path, text: &str, undo: &mut Undo) -> io::Result<(NamedTempFile, PathBuf)> {
+    let (path, permissions) = match path.canonicalize() {
+        Ok(path) => {
+            let permissions = fs::metadata(&path)?.permissions();
+            if permissions.readonly() {
+                return Err(io::Error::other("it is read-only"));
+            }
+            (path, permissions)
+        }
+        Err(_) => (path.to_owned(), Permissions::from_mode(0o666)),
+    };
+    let parent = path.parent().filter(|it| *it != Path::new(""));
+    let parent = parent.unwrap_or(Path::new("."));
+    undo.directories_of(parent);
+    fs::create_dir_all(parent)?;
+    let is_there = path.exists();
+    let mut builder = Builder::new();
+    let mut file = builder
+        .permissions(permissions.clone())
+        .tempfile_in(parent)?;
+    if is_there {
+        // Without what the umask takes away.
+        file.as_file().set_permissions(permissions)?;
+    }
+    file.write_all(text.as_bytes())?;
+    Ok((file, path))
 }
 
 /// Files with their former content, which they get again on drop; a file without content is removed, or a directory.

@@ -2,7 +2,7 @@
 
 use okt_core::names::snake;
 
-use crate::name::{ApiGroup, KindName};
+use crate::name::{ApiGroup, KindName, is_identifier};
 use crate::template::{self, File, Form};
 
 /// The names of a kind, and how its operator is written.
@@ -22,7 +22,7 @@ impl ProjectKind {
         let is_taken = [
             "bin", "lib", "main", "std", "core", "alloc", "test", "okt", "tokio",
         ];
-        if is_taken.contains(&module.as_str()) || syn::parse_str::<syn::Ident>(&module).is_err() {
+        if is_taken.contains(&module.as_str()) || !is_identifier(&module) {
             return format!("{module}_kind");
         }
         module

@@ -87,7 +87,7 @@ struct New {
     #[arg(long, default_value = "example.com")]
     group: ApiGroup,
     /// The source of OKT: a version, a checkout, or the URL of a git repository [default: the checkout that this
-    /// program was built from]
+    /// program was built from, or its version]
     #[arg(long, value_name = "VERSION|PATH|URL")]
     okt: Option<OktSource>,
     #[command(flatten)]
@@ -112,7 +112,7 @@ fn main() -> ExitCode {
 
 fn run(command: CargoCommand) -> ExitCode {
     let done = match command {
-        CargoCommand::New(new) => make(new).map(|report| print(&report)),
+        CargoCommand::New(new) => make(new).and_then(|report| print(&report)),
         CargoCommand::Add(add) => add.run(),
         CargoCommand::Api(serve) => serve_api(serve),
         CargoCommand::Check(check) => check.run(),
@@ -148,8 +148,7 @@ fn explain(code: &str) -> Result<(), String> {
             Rule::ALL.len()
         ));
     };
-    print(okt_syntax::rules::page(rule));
-    Ok(())
+    print(okt_syntax::rules::page(rule))
 }
 
 /// Creates the project and returns a report with the next steps.

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use heck::ToUpperCamelCase;
+use okt_apiserver::builtin_kinds;
+use okt_syntax::source::identifier;
 
 use crate::template;
 
@@ -37,11 +39,10 @@ const OF_WINDOWS: [&str; 4] = ["aux", "con", "nul", "prn"];
 const OF_RUST: &str = "AsMut AsRef Box Clone Copy Debug Default Drop Eq Err Extend Fn FnMut FnOnce From Future Hash Into Iterator \
     None Ok Option Ord PartialEq PartialOrd Result Send Sized Some String Sync ToString Unpin Vec";
 
-/// Kinds that a cluster has, and for which kubectl takes `pod` or `kubectl get jobs`.
-const OF_KUBERNETES: &str = "APIService ConfigMap ControllerRevision CronJob CustomResourceDefinition DaemonSet Deployment \
-    EndpointSlice Endpoints Event HorizontalPodAutoscaler Ingress IngressClass Job Lease LimitRange List Namespace \
-    NetworkPolicy Node PersistentVolume PersistentVolumeClaim Pod PodDisruptionBudget PodTemplate PriorityClass \
-    ReplicaSet ReplicationController ResourceQuota Role RoleBinding Secret Service ServiceAccount StatefulSet StorageClass";
+/// Returns whether a text is a name in Rust, without `r#`.
+pub(crate) fn is_identifier(text: &str) -> bool {
+    identifier(text).is_some_and(|name| name == text)
+}
 
 /// The name of the package, its program and its service account.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,7 +68,7 @@ impl Name {
                 "`{name}` cannot be the name of an operator: at most {NAME_LIMIT} lower case letters, digits, `-` and `_`, a letter first and no `-` or `_` last"
             ));
         }
-        if syn::parse_str::<syn::Ident>(&name.replace('-', "_")).is_err() {
+        if !is_identifier(&name.replace('-', "_")) {
             return Err(format!("`{name}` is a word of Rust; try `{name}-operator`"));
         }
         let dashed = name.replace('_', "-");
@@ -77,6 +78,8 @@ impl Name {
             || OF_WINDOWS.contains(&spelled)
             || port("com")
             || port("lpt")
+            // Two packages of one name and two paths cannot be in one build.
+            || spelled.starts_with("okt-")
             || template::depends_on(spelled)
         {
             return Err(format!(
@@ -127,16 +130,22 @@ impl FromStr for KindName {
                 "`{kind}` is no kind: at most {KIND_LIMIT} letters and digits in UpperCamelCase, e.g. `Order`"
             ));
         }
-        if OF_KUBERNETES
-            .split(' ')
-            .any(|name| name.eq_ignore_ascii_case(kind))
-        {
+        // `List` is of kubectl alone.
+        let mut taken = builtin_kinds().chain([("List", "lists")]);
+        let lower = kind.to_lowercase();
+        let plural = format!("{lower}s");
+        let names_it = |(own, all): &(&str, &str)| {
+            own.to_lowercase() == lower || [&*lower, &plural].contains(all)
+        };
+        if let Some((own, _)) = taken.find(names_it) {
             return Err(format!(
-                "Kubernetes has a kind `{kind}`, and kubectl would take one for the other; choose another name, e.g. `Managed{kind}`"
+                "Kubernetes has a kind `{own}`, and kubectl would take one for the other; choose another name, e.g. `Managed{kind}`"
             ));
         }
-        let is_word = syn::parse_str::<syn::Ident>(kind).is_err();
-        if is_word || OF_RUST.split(' ').any(|name| name == kind) || template::has_a_name_of(kind) {
+        if !is_identifier(kind)
+            || OF_RUST.split(' ').any(|name| name == kind)
+            || template::has_a_name_of(kind)
+        {
             return Err(format!(
                 "the kind `{kind}` would be taken for something else in the code of the operator"
             ));

@@ -1,10 +1,14 @@
 //! The standard output.
 
-use std::io::{Write, stdout};
+use std::io::{ErrorKind, Write, stdout};
 
-/// Prints a text.
-///
-/// An error is ignored: the reader may have seen enough (`| head`), and a command does its work without a reader.
-pub(crate) fn print(text: &str) {
-    let _ = stdout().write_all(text.as_bytes());
+/// Prints a text. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn print(text: &str) -> Result<(), String> {
+    let mut out = stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("cannot print: {error}"))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }

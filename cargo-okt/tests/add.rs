@@ -5,7 +5,8 @@
 #![allow(clippy::needless_raw_string_hashes)]
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -222,7 +223,7 @@ fn an_invalid_argument_is_one_clear_error_and_changes_nothing() {
         state Nap --from Running --to Nap --graph LotState -> OKT010: `Nap` leads to itself
         state Nap --from Running --to Starting --rest --hold -> cannot be used with
         state Nap --from Running -> --to <STATES>
-        state Nap --from Running --to Stopping nowhere.rs -> nowhere.rs has mistakes
+        state Nap --from Running --to Stopping nowhere.rs -> cannot read nowhere.rs
         kind Lot -> src/main.rs: it has a module `lot` already
         kind lot -> UpperCamelCase
         kind Program -> taken for something else
@@ -418,4 +419,72 @@ fn a_module_that_is_there_is_not_declared_again() {
     assert!(files(&project) == before, "nothing is changed");
     succeeds(&project, "add kind Bin");
     assert!(project.join("src/bin_kind.rs").exists() && !project.join("src/bin").exists());
+}
+
+#[test]
+fn a_module_that_would_be_a_keyword_has_another_name() {
+    let (_place, project) = project();
+    succeeds(&project, "add kind Gen");
+    assert!(project.join("src/gen_kind.rs").exists());
+}
+
+#[test]
+fn a_changed_file_keeps_its_permissions_and_a_link_stays_one() {
+    let (_place, project) = project();
+    let link = project.join("src/order/resource.rs");
+    let target = project.join("elsewhere.rs");
+    fs::rename(&link, &target).expect("it is moved");
+    std::os::unix::fs::symlink(&target, &link).expect("a link");
+    fs::set_permissions(&target, Permissions::from_mode(0o600)).expect("its owner may");
+    let add = "add state Extra --from Running --to Stopping";
+    succeeds(&project, add);
+    assert!(link.is_symlink());
+    let text = fs::read_to_string(&target).expect("text");
+    assert!(text.contains("Extra,"), "{text}");
+    let mode = fs::metadata(&target)
+        .expect("it is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    fs::set_permissions(&target, Permissions::from_mode(0o444)).expect("its owner may");
+    let before = files(&project);
+    let output = okt(&project, &add.replace("Extra", "Other"));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("resource.rs: it is read-only"), "{error}");
+    assert!(
+        files(&project) == before,
+        "nothing is changed, and nothing is left"
+    );
+}
+
+#[test]
+fn what_is_said_fits_the_form_of_the_kind() {
+    for (form, from, to, said) in [
+        ("--agent", "Running", "Gone", "in the file of the agent"),
+        ("--external", "Present", "Gone", "in the file of the agent"),
+        ("", "Running", "Gone", "writes the lock file"),
+        ("--pass", "Check", "End", "an arm for it.\n"),
+    ] {
+        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        succeeds(place.path(), &format!("new orders --kind Order {form}"));
+        let project = place.path().join("orders");
+        let output = okt(
+            &project,
+            &format!("add state Extra --from {from} --to {to}"),
+        );
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(said), "{form}: {text}");
+    }
+}
+
+#[test]
+fn a_mistake_of_the_program_is_what_is_reported() {
+    let (_place, project) = project();
+    let main = project.join("src/main.rs");
+    let text = fs::read_to_string(&main).expect("text");
+    fs::write(&main, format!("{text}fn {{\n")).expect("it is written");
+    let output = okt(&project, "add kind Lot");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.starts_with("error: src/main.rs: "), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Tests of `cargo okt check`, `graph` and `explain`: they read the files of a crate as a compiler would.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -151,8 +151,19 @@ enum Life {
             "check src/lib.rs --no-default-features --features backup",
             "2 graphs in 2 files: no mistakes\n",
         ),
+        (
+            "check|--no-default-features|--features|backup slow",
+            "error: 2 graphs in 2 files: 1 mistake\n",
+        ),
+        (
+            "check --features slw",
+            "error: the package a has no feature `slw`\n",
+        ),
     ] {
-        let args: Vec<&str> = args.split(' ').collect();
+        let args: Vec<&str> = match args.contains('|') {
+            true => args.split('|').collect(),
+            false => args.split(' ').collect(),
+        };
         assert_eq!(package.errors(&args), expected, "{args:?}");
     }
 }
@@ -178,10 +189,16 @@ fn what_cannot_be_read_is_reported_and_the_rest_is_checked() {
     ] {
         assert!(text.contains(expected), "{text}");
     }
-    let text = printed(&package.okt(&["check", "nothing.rs"]));
-    let begin = "error: the file cannot be read: ";
-    assert!(text.starts_with(begin), "{text}");
-    assert!(text.contains(" --> nothing.rs:1:1"), "{text}");
+    for (named, why) in [
+        ("nothing.rs", "No such file or directory (os error 2)"),
+        (".", "Is a directory (os error 21)"),
+        ("/dev/zero", "longer than 67108864 bytes"),
+    ] {
+        for command in ["check", "graph"] {
+            let errors = package.errors(&[command, named]);
+            assert_eq!(errors, format!("error: cannot read {named}: {why}\n"));
+        }
+    }
     let errors = package.errors(&["check"]);
     assert!(errors.contains("Cargo.toml"), "{errors}");
 }
@@ -242,6 +259,31 @@ fn a_graph_is_drawn_in_every_language() {
     assert_eq!(errors(&draw(&["--format", "svg"])), several);
     let unknown = "error: there is no such graph; there are Life, Other\n";
     assert_eq!(errors(&draw(&["--name", "Nope"])), unknown);
+    let wrong = other.replace("#[leaf]", "#[laef]");
+    let package = Package::of(&[("lives.rs", &format!("{GRAPH}{wrong}"))]);
+    let half = package.okt(&["graph", "lives.rs"]);
+    assert!(printed(&half).contains("stateDiagram-v2"));
+    assert!(errors(&half).ends_with("error: not every graph is drawn\n"));
+    assert!(!half.status.success());
+}
+
+#[test]
+fn what_cannot_be_printed_is_an_error_unless_nobody_reads_on() {
+    let package = Package::of(&[("life.rs", GRAPH)]);
+    let full = std::fs::File::create("/dev/full").expect("a device");
+    let draw = |out: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-okt"));
+        command
+            .args(["okt", "graph", "life.rs"])
+            .current_dir(package.0.path());
+        command.stdout(out).output().expect("it ends")
+    };
+    let output = draw(full.into());
+    let why = "error: cannot print: No space left on device (os error 28)\n";
+    assert_eq!(errors(&output), why);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    assert!(draw(writer.into()).status.success());
 }
 
 #[test]

@@ -110,12 +110,13 @@ fn an_invalid_argument_is_one_clear_error_and_creates_nothing() {
         orders- -> no `-` or `_` last
         .. -> does not end in a name
         fn -> a word of Rust; try `fn-operator`
-        async -> a word of Rust
-        test | proc_macro | nul | com1 | tokio | okt -> taken
+        async | gen -> a word of Rust
+        test | proc_macro | nul | com1 | tokio | okt | okt-runtime | okt_view -> taken
         keeper -> `--kind` names another one
         nowhere/orders -> cannot make the directory
         orders --kind order | orders --kind Big_Order | orders --kind Größe -> UpperCamelCase
         orders --kind Self | orders --kind Option -> taken for something else
+        orders --kind Endpoint | orders --kind Nodes | orders --kind ClusterRole -> Kubernetes has a kind
         orders --kind Lifecycle -> taken for something else
         orders --kind Pod | orders --kind CronJob | orders --kind Configmap -> Kubernetes has a kind
         orders --group demo | orders --group demo..com -> is no API group

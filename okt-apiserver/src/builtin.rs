@@ -60,12 +60,29 @@ pub(crate) fn unknown(group: &str) -> Refusal {
     }
 }
 
+/// Returns the kinds that a cluster serves without a CRD, each with its plural; a name may come twice.
+///
+/// ```
+/// assert!(okt_apiserver::builtin_kinds().any(|it| it == ("CronJob", "cronjobs")));
+/// ```
+pub fn builtin_kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    table_of_kinds().map(|[_, kind, plural, ..]| (kind, plural))
+}
+
+/// Returns `apiVersion`, kind, plural, short names and other words of each kind that has a path of its own.
+fn table_of_kinds() -> impl Iterator<Item = [&'static str; 5]> {
+    let lines = include_str!("types/kinds.txt").lines();
+    lines.filter_map(|line| {
+        let words: Vec<_> = line.split(' ').collect();
+        let kind = <[&str; 5]>::try_from(words).ok()?;
+        (!line.starts_with('#') && kind[2] != "-").then_some(kind)
+    })
+}
+
 /// Returns all kinds; every server shares them.
 pub(crate) fn kinds() -> impl Iterator<Item = Arc<ServedKind>> {
-    static KINDS: LazyLock<Vec<Arc<ServedKind>>> = LazyLock::new(|| {
-        let lines = include_str!("types/kinds.txt").lines();
-        lines.filter_map(kind).map(Arc::new).collect()
-    });
+    static KINDS: LazyLock<Vec<Arc<ServedKind>>> =
+        LazyLock::new(|| table_of_kinds().filter_map(kind).map(Arc::new).collect());
     KINDS.iter().cloned()
 }
 
@@ -82,17 +99,10 @@ pub(crate) const MISSING: [(&str, &str, &str); 9] = [
     ("autoscaling", "v1", "horizontalpodautoscalers"),
 ];
 
-/// Reads `apiVersion Kind plural short-names words`; returns nothing for a comment, and for a kind that has no path of its own.
-fn kind(line: &'static str) -> Option<ServedKind> {
-    let words: Vec<_> = line.split(' ').collect();
-    let [api_version, kind, plural, short_names, traits] = words[..] else {
-        return None;
-    };
+/// Returns a kind of the table; nothing if Kubernetes has no type of that name.
+fn kind([api_version, kind, plural, short_names, traits]: [&'static str; 5]) -> Option<ServedKind> {
     let list = |words: &'static str| words.split(',').filter(|word| *word != "-");
     let has = |wanted: &str| list(traits).any(|word| word == wanted);
-    if line.starts_with('#') || plural == "-" {
-        return None;
-    }
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let go_type = GoType::of_kind(group, version, kind)?;
     let categories = list(traits).filter(|word| matches!(*word, "all" | "api-extensions"));

@@ -235,6 +235,7 @@ mod store;
 mod stored;
 
 pub use self::api_server::{ApiServer, Backup};
+pub use self::builtin::builtin_kinds;
 pub use self::endpoint::Endpoint;
 pub use self::faults::{Chaos, EventKind, Fault, Injected, OnEvent, OnRequest, Seed, Strike};
 pub use self::feature_gate::FeatureGate;
