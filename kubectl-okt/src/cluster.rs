@@ -73,6 +73,8 @@ impl ClusterOptions {
             let config = Config::from_custom_kubeconfig(kubeconfig, &options);
             config.await.map_err(|error| unknown(&error))?
         };
+        // kube would repeat a request that the server refuses for now, without a word about why.
+        config.default_retry = false;
         if let Some(user) = &self.user {
             config.auth_info.impersonate = Some(user.clone());
             config.auth_info.impersonate_groups =

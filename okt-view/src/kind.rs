@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, ObjectMeta};
 use kube::api::{DynamicObject, GetParams, ListParams};
-use kube::core::{DynamicResourceScope, Request};
+use kube::core::{DynamicResourceScope, Request, Status};
 use kube::discovery::ApiResource;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
@@ -63,11 +63,20 @@ fn explained(what: &str, error: &kube::Error) -> String {
             let role = if is_read { "view" } else { "edit" };
             format!(
                 "you may not: {}; ask an administrator for the cluster role `<plural>.<group>:{role}`, which the subcommand `rbac` of the operator prints",
-                status.message
+                message(status)
             )
         }
-        kube::Error::Api(status) => status.message.clone(),
+        kube::Error::Api(status) => message(status),
         error => chain(error),
+    }
+}
+
+/// Returns what a server says; some proxies say nothing.
+fn message(status: &Status) -> String {
+    if status.message.trim().is_empty() {
+        format!("the answer is {} without a word", status.code)
+    } else {
+        status.message.clone()
     }
 }
 

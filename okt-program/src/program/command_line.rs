@@ -237,7 +237,7 @@ pub(super) struct Manifests {
     #[arg(
         long,
         value_name = "DIRECTORY",
-        conflicts_with_all = ["helm", "kustomize", "namespace", "service_account", "policy"]
+        conflicts_with_all = ["helm", "kustomize", "namespace", "service_account", "policy", "network_policy"]
     )]
     pub(super) bundle: Option<PathBuf>,
 }

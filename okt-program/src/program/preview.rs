@@ -27,7 +27,9 @@ pub(super) async fn preview(
     options: &ArgMatches,
     program: &str,
 ) -> Result<Vec<Preview>, String> {
-    let (config, address) = cluster().await?;
+    let (mut config, address) = cluster().await?;
+    // What names the namespace of the operator names the one in which it runs.
+    config.default_namespace.clone_from(&account.namespace);
     let client = Client::try_from(config).map_err(|error| cannot_connect(&address, &error))?;
     let found = Rc::new(RefCell::new(Vec::new()));
     // The replicas of all operators share their leases.

@@ -170,9 +170,15 @@ fn limited(client: Client, asked: &RunOptions) -> Client {
 
 /// Returns how to reach the cluster, and the address of its API server.
 pub(super) async fn cluster() -> Result<(Config, String), String> {
-    let config = Config::infer()
+    let mut config = Config::infer()
         .await
         .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
+    // The operator waits by itself, knows why, and says so.
+    config.default_retry = false;
+    // Also in a Pod whose kubeconfig names another one.
+    if let Ok(namespace) = std::fs::read_to_string(NAMESPACE_FILE) {
+        namespace.trim().clone_into(&mut config.default_namespace);
+    }
     let address = config.cluster_url.to_string();
     Ok((config, address))
 }
@@ -382,10 +388,8 @@ fn group(asked: &RunOptions, client: &Client, program: String) -> Result<Group, 
 
 /// Returns the namespace of what the replicas share.
 fn own_namespace(asked: &RunOptions, client: &Client) -> String {
-    let of_pod = || std::fs::read_to_string(NAMESPACE_FILE).ok();
-    let namespace = asked.lease_namespace.clone().or_else(of_pod);
-    let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
-    namespace.trim().to_owned()
+    let asked = asked.lease_namespace.as_deref();
+    asked.unwrap_or(client.default_namespace()).to_owned()
 }
 
 /// Completes at SIGTERM or Ctrl-C.

@@ -1,6 +1,6 @@
 //! The causes that keep an object where it is, each with its remedies. Pure: from what was read of the cluster.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use okt_core::reasons::{self, resources};
 use okt_core::record::Phase;
 use okt_core::{Graph, Mark, State, StateId};
@@ -12,6 +12,9 @@ use serde::Serialize;
 use super::surroundings::{ObjectSurroundings, ReplicaGroup};
 use crate::object::View;
 use crate::text::age;
+
+/// How long work may take before it is asked whether it ends at all.
+const LONG: SignedDuration = SignedDuration::from_mins(10);
 
 /// How many objects with a place are named.
 const NAMED: usize = 5;
@@ -473,11 +476,15 @@ fn failed_permanently(view: &View<'_>, state: &str, why: &str) -> Cause {
             &format!("or mend what the message names elsewhere, then: kubectl okt retry {id}"),
         ],
     );
-    if view.is_deleting() {
-        let abandon = format!("or give the application up: kubectl okt abandon {id}");
-        failed.remedies.push(abandon);
-    }
+    failed.remedies.extend(abandonment(view));
     failed
+}
+
+/// Returns the last remedy of an object that is being deleted and cannot end.
+fn abandonment(view: &View<'_>) -> Option<String> {
+    let id = view.arguments();
+    view.is_deleting()
+        .then(|| format!("if it cannot end, give the application up: kubectl okt abandon {id}"))
 }
 
 /// Returns the cause that the work of the state is, or that the state is.
@@ -518,12 +525,17 @@ fn of_work(view: &View<'_>, now: Timestamp) -> Cause {
             text => format!(": {text}"),
         };
         let attempt = action.attempt;
-        return cause(
+        let mut under_way = cause(
             format!(
                 "The work of {state} is under way{since}, attempt {attempt}{progress}{failed}."
             ),
             [],
         );
+        let is_long = |at| now.duration_since(at) > LONG;
+        if failure.is_some() || action.started_at.is_some_and(is_long) {
+            under_way.remedies.extend(abandonment(view));
+        }
+        return under_way;
     }
     let what = format!("{reason}: {message}");
     if view.is_true("Stalled") {
