@@ -144,8 +144,10 @@ async fn objects_are_checked_and_completed_and_nobody_is_locked_out_without_a_we
     install(&client, port).await;
     let answering = replica(&kubernetes, "first", port, metrics);
     until("the webhooks are trusted", async || {
-        let answer = send(&client, "POST", "v1?dryRun=All", &last("x", 0, 0)).await;
-        answer.starts_with("422").then_some(())
+        let refused = send(&client, "POST", "v1?dryRun=All", &last("x", 0, 0)).await;
+        // The server reads the authority of the conversion from the definition, and later.
+        let converted = send(&client, "POST", "v1alpha1?dryRun=All", &first("x", 1)).await;
+        (refused.starts_with("422") && converted == "201").then_some(())
     })
     .await;
     let mut answers = String::new();
