@@ -2,9 +2,11 @@
 //!
 //! | line in a page of the book | replaced by |
 //! |---|---|
-//! | `{{#page ../cargo-okt/README.md}}` | that page |
-//! | `{{#pages ../okt-syntax/rules/okt}}` | all pages whose paths begin so, each as a part of this one |
-//! | `{{#page ../okt-macros/src/lib.rs}}` | the documentation at the beginning of that file |
+//! | `[cargo okt](../cargo-okt/README.md) <!-- page -->` | that page |
+//! | `[attributes](../okt-macros/src/lib.rs) <!-- page -->` | the documentation at the beginning of that file |
+//! | `[each rule](../okt-syntax/rules) <!-- pages okt -->` | all pages of that folder whose names begin so, each as a part of this one |
+//!
+//! Who reads `docs/` outside of the book sees the link.
 //!
 //! A link to a file of the repository leads to the page of the book that has it. If there is none, it leads to the
 //! address of the repository; as long as nobody has set that, the text stays without a link.
@@ -98,19 +100,10 @@ fn parts(repository: &Path, chapter: &Chapter, content: &str) -> io::Result<Vec<
     };
     let mut parts = Vec::new();
     for line in content.lines() {
-        let named = |word: &str| {
-            let rest = line.strip_prefix("{{#")?.strip_prefix(word)?;
-            let path = rest.strip_prefix(' ')?.strip_suffix("}}")?;
-            Some(normalized(&Path::new(SOURCE).join(path)))
-        };
-        let (sources, is_one_of_several) = match (named("page"), named("pages")) {
-            (Some(source), _) => (vec![source], false),
-            (None, Some(prefix)) => (pages(repository, &prefix)?, true),
-            (None, None) => {
-                own.text.push_str(line);
-                own.text.push('\n');
-                continue;
-            }
+        let Some((sources, is_one_of_several)) = taken_in(repository, line)? else {
+            own.text.push_str(line);
+            own.text.push('\n');
+            continue;
         };
         for source in sources {
             let text = page(repository, &source)?;
@@ -131,6 +124,27 @@ fn parts(repository: &Path, chapter: &Chapter, content: &str) -> io::Result<Vec<
         parts.insert(0, own);
     }
     Ok(parts)
+}
+
+/// Returns the pages that a line takes in, and whether they are several.
+fn taken_in(repository: &Path, line: &str) -> io::Result<Option<(Vec<PathBuf>, bool)>> {
+    let comment = line
+        .strip_suffix(" -->")
+        .and_then(|it| it.split_once(" <!-- "));
+    let Some((link, comment)) = comment else {
+        return Ok(None);
+    };
+    let target = link
+        .split_once("](")
+        .and_then(|(_, it)| it.strip_suffix(')'));
+    let Some(target) = target.map(|it| normalized(&Path::new(SOURCE).join(it))) else {
+        return Ok(None);
+    };
+    Ok(match comment.split_once(' ') {
+        None if comment == "page" => Some((vec![target], false)),
+        Some(("pages", prefix)) => Some((pages(repository, &target.join(prefix))?, true)),
+        _ => None,
+    })
 }
 
 /// Returns a text with each heading one level lower.
