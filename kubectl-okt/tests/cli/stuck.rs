@@ -153,7 +153,7 @@ async fn the_commands_of_the_alerts_are_for_an_object_that_a_person_should_look_
         shell.prints(&words).await;
         known += 1;
     }
-    assert_eq!(known, 7, "commands of the page");
+    assert_eq!(known, 8, "commands of the page");
 
     // `kubectl get databases --sort-by`
     let column = page.split("--sort-by .").nth(1).expect("a column");
