@@ -98,7 +98,7 @@ impl Terminal<'_> {
             .kill_on_drop(true)
             .spawn()
             .expect("it starts");
-        let line = line_with(&mut map, "the map is at http://").await;
+        let (line, _) = line_with(&mut map, "the map is at http://").await;
         let (_, at) = line.split_once("http://").expect("an address");
         let (host, _) = at.split_once('/').expect("a path");
         let mut stream = TcpStream::connect(host).await.expect("a connection");
@@ -133,8 +133,8 @@ async fn interrupted(mut program: Child) -> ExitStatus {
     ended.expect("it can be waited for")
 }
 
-/// Waits for a line of a program that has this text.
-async fn line_with(program: &mut Child, text: &str) -> String {
+/// Waits for a line of a program that has this text. Returns it, and what was printed before.
+async fn line_with(program: &mut Child, text: &str) -> (String, String) {
     let out = program.stdout.as_mut().expect("it is piped");
     let mut lines = BufReader::new(out).lines();
     let mut printed = String::new();
@@ -148,7 +148,10 @@ async fn line_with(program: &mut Child, text: &str) -> String {
         None
     };
     let found = timeout(PATIENCE, wait).await.ok().flatten();
-    found.unwrap_or_else(|| panic!("no line has {text:?}: {printed}"))
+    match found {
+        Some(line) => (line, printed),
+        None => panic!("no line has {text:?}: {printed}"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,7 +165,7 @@ async fn the_tour() {
         .spawn()
         .expect("it starts");
     // The tour checks all that it shows, and ends where something is wrong.
-    let line = line_with(&mut tour, " get notes -w").await;
+    let (line, said) = line_with(&mut tour, " get notes -w").await;
     let (_, rest) = line.split_once("--kubeconfig ").expect("a kubeconfig");
     let (kubeconfig, _) = rest.split_once(" get ").expect("a command");
     let terminal = Terminal {
@@ -173,7 +176,7 @@ async fn the_tour() {
     terminal.looks("Servicing", "Nothing is wrong").await;
 
     let ended = interrupted(tour).await;
-    assert!(ended.success(), "{ended}");
+    assert!(ended.success(), "{ended}: {said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
