@@ -307,7 +307,7 @@ impl Operators {
                 let account = service_account.as_ref();
                 print(&self.printed_roles(&namespace, account, (metrics_secure, state_verbs))?)
             }
-            OperatorCommand::Manifests(manifests) => print(&self.manifests(&manifests)?),
+            OperatorCommand::Manifests(manifests) => print(&self.manifests(manifests)?),
             OperatorCommand::Graph { format } => print(&self.graphs(format)),
             OperatorCommand::Dashboards { what, manifest } => {
                 print(&self.dashboards(what, manifest)?)

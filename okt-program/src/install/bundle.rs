@@ -85,8 +85,14 @@ impl Bundle<'_> {
         let mut csv = self.service_version();
         match fs::read_to_string(base) {
             Ok(text) => {
-                let theirs = serde_saphyr::from_str(&text)
+                let theirs: Value = serde_saphyr::from_str(&text)
                     .map_err(|error| format!("cannot read {}: {error}", base.display()))?;
+                if !describes(&theirs) {
+                    return Err(format!(
+                        "{} has `metadata` and `spec` of a ClusterServiceVersion, each a map, and nothing else",
+                        base.display()
+                    ));
+                }
                 merge(&mut csv, &theirs);
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -141,7 +147,8 @@ impl Bundle<'_> {
             "apiVersion": "operators.coreos.com/v1alpha1",
             "kind": "ClusterServiceVersion",
             "metadata": {
-                "name": format!("{name}.v{version}"),
+                // As a name of Kubernetes.
+                "name": format!("{name}.v{version}").to_lowercase().replace('+', "-"),
                 // OLM demands one.
                 "namespace": "placeholder",
                 "annotations": { "containerImage": installation.image },
@@ -280,6 +287,17 @@ fn of_name(object: &Value) -> String {
     format!("{}_{}", name.replace(':', "_"), kind.to_lowercase())
 }
 
+/// Returns whether a value has the form of what people write about an operator.
+fn describes(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(parts) => parts.iter().all(|(name, part)| {
+            matches!(&**name, "metadata" | "spec") && (part.is_object() || part.is_null())
+        }),
+        _ => false,
+    }
+}
+
 /// Puts the values of another object over those of an object.
 fn merge(object: &mut Value, over: &Value) {
     let Value::Object(over) = over else {
@@ -327,7 +345,27 @@ spec:
 mod tests {
     use serde_json::json;
 
-    use super::merge;
+    use super::{describes, merge};
+
+    #[test]
+    fn what_people_write_is_about_the_operator_and_destroys_no_object() {
+        for whole in [
+            json!(null),
+            json!({}),
+            json!({ "metadata": null, "spec": { "a": 1 } }),
+        ] {
+            assert!(describes(&whole), "{whole}");
+        }
+        for broken in [
+            json!(["a"]),
+            json!("foo"),
+            json!({ "spec": "foo" }),
+            json!({ "metadata": 3 }),
+            json!({ "kind": "Foo" }),
+        ] {
+            assert!(!describes(&broken), "{broken}");
+        }
+    }
 
     #[test]
     fn what_people_write_stands_over_what_is_generated_whatever_it_is() {

@@ -11,6 +11,9 @@ use crate::install::generated::{GeneratedFile, Writer};
 use crate::install::image::ImageName;
 use crate::install::manifests::{Installation, metrics_port};
 
+/// What helm says after it has installed the chart.
+const NOTES: &str = "templates/NOTES.txt";
+
 /// The image of the values.
 const IMAGE: &str = "\"{{ .Values.image.repository }}{{ with .Values.image.tag }}:{{ . }}{{ end }}{{ with .Values.image.digest }}@{{ . }}{{ end }}\"";
 
@@ -46,12 +49,12 @@ impl HelmChart<'_> {
     pub(crate) fn files(&self, writer: &Writer) -> Result<Vec<GeneratedFile>, String> {
         let mut schema = self.schema()?;
         let values = values::text(&schema)?;
-        schema["$comment"] = writer.mark().into();
+        schema["$comment"] = writer.mark("values.schema.json").into();
         let file = |path: &str, text: String| writer.commented(path, &text);
         let name = &self.installation.account.name;
         let image = ImageName::of(self.installation.image);
         let about = format!(
-            "apiVersion: v2\nname: {name}\ndescription: The operator {name}\ntype: application\nversion: {}\nappVersion: {:?}\n",
+            "apiVersion: v2\nname: {name:?}\ndescription: The operator {name}\ntype: application\nversion: {}\nappVersion: {:?}\n",
             image.version(),
             image.named(),
         );
@@ -65,7 +68,7 @@ impl HelmChart<'_> {
             file("templates/monitoring.yaml", self.monitoring()?),
             file("templates/policies.yaml", self.policies()?),
             file("templates/webhooks.yaml", self.webhooks()?),
-            GeneratedFile::marked("templates/NOTES.txt", self.notes(writer.mark())),
+            GeneratedFile::marked(NOTES, self.notes(&writer.mark(NOTES))),
         ])
     }
 

@@ -37,15 +37,31 @@ impl<'a> ImageName<'a> {
             None => (tag, ""),
         };
         let numbers: Option<Vec<u64>> = numbers.split('.').map(|it| it.parse().ok()).collect();
-        let is_rest = rest
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-+.".contains(&byte));
+        let (pre, build) = rest.split_once('+').unwrap_or((rest, "0"));
+        let is_rest = (pre.is_empty() || pre.strip_prefix('-').is_some_and(are_identifiers(true)))
+            && are_identifiers(false)(build);
         match numbers.as_deref() {
             Some([major]) if is_rest => format!("{major}.0.0{rest}"),
             Some([major, minor]) if is_rest => format!("{major}.{minor}.0{rest}"),
             Some([major, minor, patch]) if is_rest => format!("{major}.{minor}.{patch}{rest}"),
             _ => "0.1.0".to_owned(),
         }
+    }
+}
+
+/// Returns what tells whether a text is identifiers as in <https://semver.org>: those of a pre-release have no number with
+/// a zero first.
+fn are_identifiers(of_pre_release: bool) -> impl Fn(&str) -> bool {
+    move |text| {
+        text.split('.').all(|word| {
+            let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+            let is_padded = is_number && word.len() > 1 && word.starts_with('0');
+            !word.is_empty()
+                && word
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+                && !(of_pre_release && is_padded)
+        })
     }
 }
 
@@ -80,6 +96,11 @@ mod tests {
             ("a:v1.2", "1.2.0"),
             ("a:1.2.3-rc.1", "1.2.3-rc.1"),
             ("a:1.2.3.4", "0.1.0"),
+            ("a:2026.11.30-01", "0.1.0"),
+            ("a:1.2.3-", "0.1.0"),
+            ("a:1.2.3-a..b", "0.1.0"),
+            ("a:1.2.3-0.a-1+01", "1.2.3-0.a-1+01"),
+            ("a:1.2.3+", "0.1.0"),
             ("a:1..3", "0.1.0"),
             ("a:1.2.3-a_b", "0.1.0"),
             ("host:5000/a", "0.1.0"),

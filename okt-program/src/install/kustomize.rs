@@ -10,7 +10,6 @@ pub(crate) fn files(
     installation: &Installation<'_>,
     groups: &[(&str, String)],
 ) -> Vec<GeneratedFile> {
-    let (name, namespace) = (&installation.account.name, &installation.account.namespace);
     let mut resources = String::new();
     let mut files = Vec::new();
     for (group, text) in groups {
@@ -25,43 +24,42 @@ pub(crate) fn files(
     let base = format!("{kustomization}resources:\n{resources}");
     files.push(writer.commented("base/kustomization.yaml", &base));
     let repository = ImageName::of(installation.image).repository;
-    let budget = if installation.replicas > 1 {
-        format!(
-            "patches:
-# It would keep the node of the only replica from being drained.
-- patch: |
-    apiVersion: policy/v1
-    kind: PodDisruptionBudget
-    metadata:
-      name: {name}
-      namespace: {namespace}
-    $patch: delete
-"
-        )
-    } else {
-        String::new()
-    };
+    // Targets, so that an overlay fits whatever base is written later.
     let development = format!(
         "{kustomization}resources:
 - ../../base
 images:
-- name: {repository}
+- name: {repository:?}
   newTag: dev
-replicas:
-- name: {name}
-  count: 1
-{budget}"
+patches:
+- target:
+    kind: Deployment
+  patch: |
+    - op: replace
+      path: /spec/replicas
+      value: 1
+# It would keep the node of the only replica from being drained.
+- target:
+    kind: PodDisruptionBudget
+  patch: |
+    $patch: delete
+    apiVersion: policy/v1
+    kind: PodDisruptionBudget
+    metadata:
+      name: any
+"
     );
     let production = format!(
         "{kustomization}resources:
 - ../../base
 patches:
-- patch: |
+- target:
+    kind: Deployment
+  patch: |
     apiVersion: apps/v1
     kind: Deployment
     metadata:
-      name: {name}
-      namespace: {namespace}
+      name: any
     spec:
       template:
         spec:

@@ -1,15 +1,16 @@
 //! The subcommands `crd`, `rbac` and `manifests`: the objects that install a program, as YAML, as a chart for helm, or for
 //! kustomize.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use clap::ValueEnum;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use okt_runtime::__program::is_label;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::command_line::{Manifests, PolicyKind};
+use super::run::NAME_LIMIT;
 use super::{Operators, own_account, own_name, part, stream};
 use crate::in_use::InUse;
 use crate::install::account::ServiceAccount;
@@ -20,6 +21,9 @@ use crate::install::kustomize;
 use crate::install::manifests::Installation;
 use crate::install::rbac::{Rbac, lease_roles, metrics_roles, webhook_roles};
 use crate::install::webhooks::{KindWebhooks, WebhookService};
+
+/// The longest name of a service account, in bytes: a Service has a word behind it.
+const ACCOUNT_LIMIT: usize = 63 - "-metrics".len();
 
 impl Operators {
     /// Returns the CRDs, each merged with the CRD in use; the webhooks are in the namespace of `account`.
@@ -104,11 +108,16 @@ impl Operators {
     }
 
     /// Prints the manifests that install the program, or writes them where they are asked for; returns what to print.
-    pub(super) fn manifests(&self, asked: &Manifests) -> Result<String, String> {
-        if let Some(directory) = &asked.helm {
-            return self.write_chart(asked, directory);
-        }
+    pub(super) fn manifests(&self, mut asked: Manifests) -> Result<String, String> {
+        asked.namespace = once(asked.namespace);
+        asked.policy = once(asked.policy);
+        let asked = &asked;
         let account = asked.service_account.clone().map_or_else(own_account, Ok)?;
+        check_names(&own_name(), &account.name)?;
+        self.note_policies_that_are_none(asked, &account);
+        if let Some(directory) = &asked.helm {
+            return self.write_chart(asked, account, directory);
+        }
         if let Some(directory) = &asked.bundle {
             return self.write_bundle(asked, &account, directory);
         }
@@ -117,11 +126,9 @@ impl Operators {
             let writer = Writer::of(&format!("{} manifests --kustomize", own_name()));
             let installation = self.installation(asked, &account);
             let files = kustomize::files(&writer, &installation, &groups);
-            let written = writer.write(directory, &files)?;
-            let apply = format!(
-                "kubectl apply --server-side -k {}",
-                directory.join("base").display()
-            );
+            let written = writer.write(directory, &files, None)?;
+            let base = shell_word(&directory.join("base"));
+            let apply = format!("kubectl apply --server-side -k {base}");
             return Ok(report(&written, "install it", &apply));
         }
         let texts = groups.into_iter().map(|(_, text)| Ok(text));
@@ -202,8 +209,12 @@ impl Operators {
         }
     }
 
-    fn write_chart(&self, asked: &Manifests, directory: &Path) -> Result<String, String> {
-        let account = asked.service_account.clone().map_or_else(own_account, Ok)?;
+    fn write_chart(
+        &self,
+        asked: &Manifests,
+        account: ServiceAccount,
+        directory: &Path,
+    ) -> Result<String, String> {
         let home = account.namespace;
         // The Deployment has the name of the account that runs it by default.
         let named = ServiceAccount {
@@ -231,14 +242,12 @@ impl Operators {
             cfg!(feature = "secure-metrics").then(|| metrics_roles(&own_name(), &account));
         let policies = self.all_policies(&account)?;
         let default_policies = asked.policy.iter().map(|kind| kind_name(*kind));
-        let default_policies =
-            once(default_policies.filter(|name| policies.iter().any(|(it, _)| it == name)));
+        let default_policies = default_policies
+            .filter(|name| policies.iter().any(|(it, _)| it == name))
+            .collect();
         let definitions = self.definitions(asked.union.as_deref(), Some(&account))?;
         let chart = HelmChart {
-            installation: Installation {
-                namespaces: &once(asked.namespace.iter().cloned()),
-                ..self.installation(asked, &named)
-            },
+            installation: self.installation(asked, &named),
             definitions: values(&definitions)?,
             roles: self.roles(&[], Some(&account), (false, false))?,
             limited_roles,
@@ -250,11 +259,11 @@ impl Operators {
             guarded: asked.network_policy,
         };
         let writer = Writer::of(&format!("{} manifests --helm", own_name()));
-        let written = writer.write(directory, &chart.files(&writer)?)?;
+        let written = writer.write(directory, &chart.files(&writer)?, None)?;
         let install = format!(
             "helm upgrade --install {} {} --namespace {home} --create-namespace",
             own_name(),
-            directory.display()
+            shell_word(directory)
         );
         Ok(report(&written, "install it", &install))
     }
@@ -274,9 +283,22 @@ impl Operators {
             monitored: asked.service_monitor,
         };
         let writer = Writer::of(&format!("{} manifests --bundle", own_name()));
-        let written = writer.write(directory, &bundle.files(&writer, directory)?)?;
-        let check = format!("operator-sdk bundle validate {}", directory.display());
+        let files = bundle.files(&writer, directory)?;
+        let written = writer.write(directory, &files, Some("manifests"))?;
+        let check = format!("operator-sdk bundle validate {}", shell_word(directory));
         Ok(report(&written, "check it", &check))
+    }
+
+    /// Says which policies are asked for that no kind of this program has.
+    fn note_policies_that_are_none(&self, asked: &Manifests, account: &ServiceAccount) {
+        for kind in &asked.policy {
+            if self.policies(*kind, account).is_empty() {
+                eprintln!(
+                    "note: no kind of this program has policies of the kind `{}`",
+                    kind_name(*kind)
+                );
+            }
+        }
     }
 
     /// Returns the admission policies of all kinds that this program has, each with its roles.
@@ -298,7 +320,7 @@ impl Operators {
 }
 
 /// Returns what is given, each of it once.
-fn once(given: impl Iterator<Item = String>) -> Vec<String> {
+fn once<T: PartialEq>(given: Vec<T>) -> Vec<T> {
     let mut once = Vec::new();
     for it in given {
         if !once.contains(&it) {
@@ -306,6 +328,31 @@ fn once(given: impl Iterator<Item = String>) -> Vec<String> {
         }
     }
     once
+}
+
+/// Refuses names after which not all objects can be named.
+fn check_names(program: &str, account: &str) -> Result<(), String> {
+    if !is_label(program) || program.len() > NAME_LIMIT {
+        return Err(format!(
+            "the leases are named after the program, and `{program}` is no name for that: at most {NAME_LIMIT} lower case letters, digits and `-`"
+        ));
+    }
+    if !is_label(account) || account.len() > ACCOUNT_LIMIT {
+        return Err(format!(
+            "the Deployment and its Services are named after the service account, and `{account}` is no name for them: at most {ACCOUNT_LIMIT} lower case letters, digits and `-`"
+        ));
+    }
+    Ok(())
+}
+
+/// Returns a path as a word for a shell.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    if text.bytes().all(is_plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Returns the name of a kind of policy on the command line.
@@ -329,12 +376,7 @@ fn yaml_stream(objects: &[impl Serialize]) -> Result<String, String> {
     stream(objects.iter().map(yaml))
 }
 
-/// Returns which files were written, and a command for what comes next.
-fn report(written: &[String], next: &str, command: &str) -> String {
-    let mut text = String::new();
-    for path in written {
-        // Writing to a text cannot fail.
-        _ = writeln!(text, "wrote {path}");
-    }
-    format!("{text}\nTo {next}:\n  {command}\n")
+/// Returns what was done with which files, and a command for what comes next.
+fn report(done: &[String], next: &str, command: &str) -> String {
+    format!("{}\n\nTo {next}:\n  {command}\n", done.join("\n"))
 }

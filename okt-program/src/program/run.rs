@@ -46,6 +46,9 @@ use crate::install::webhooks::{WEBHOOKS_PORT, WebhookService};
 #[cfg(feature = "webhooks")]
 use crate::webhooks::{HookedKind, Webhooks};
 
+/// The longest name of the leases, in bytes: a shard has a word behind it.
+pub(super) const NAME_LIMIT: usize = 40;
+
 /// Where a pod finds the namespace that it is in.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
@@ -378,7 +381,7 @@ fn is_in_pod() -> bool {
 
 fn group(asked: &RunOptions, client: &Client, program: String) -> Result<Group, String> {
     let name = asked.lease_name.clone().unwrap_or(program);
-    if name.is_empty() || name.len() > 40 {
+    if name.is_empty() || name.len() > NAME_LIMIT {
         return Err("cannot name the leases after this program: pass --lease-name NAME".to_owned());
     }
     Ok(Group::new(name, own_namespace(asked, client))

@@ -48,7 +48,7 @@ impl HelmTemplate {
     pub(super) fn spread(&mut self, to: &mut Value, value: &str) {
         self.add(
             to,
-            &format!("{{{{- range $name, $value := {value} }}}}\n{{{{ $name }}}}: {{{{ $value | quote }}}}\n{{{{- end }}}}"),
+            &format!("{{{{- range $name, $value := {value} }}}}\n{{{{ $name | quote }}}}: {{{{ $value | quote }}}}\n{{{{- end }}}}"),
         );
     }
 

@@ -30,6 +30,9 @@ pub(super) fn schema(defaults: &[(&str, Value)], absent: &[&str]) -> Result<Valu
             }
         }
     }
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.retain(|name| name.as_str().is_none_or(|name| !absent.contains(&name)));
+    }
     Ok(schema)
 }
 
