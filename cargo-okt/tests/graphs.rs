@@ -160,10 +160,8 @@ enum Life {
             "error: the package a has no feature `slw`\n",
         ),
     ] {
-        let args: Vec<&str> = match args.contains('|') {
-            true => args.split('|').collect(),
-            false => args.split(' ').collect(),
-        };
+        let between = if args.contains('|') { '|' } else { ' ' };
+        let args: Vec<&str> = args.split(between).collect();
         assert_eq!(package.errors(&args), expected, "{args:?}");
     }
 }
