@@ -211,9 +211,6 @@ impl<W: Work> Agent<W> {
     }
 
     /// Sets how long a request may take to arrive, and an answer to be received. The default is 10 s.
-    ///
-    /// A connection that is idle for as long is closed. Clients close theirs after [4 s](crate::wire::IDLE_LIMIT): with a
-    /// shorter limit, a request may be lost on a connection that is being closed.
     #[must_use]
     pub fn request_limit(mut self, limit: Duration) -> Self {
         self.settings.request_limit = limit;

@@ -42,7 +42,7 @@ const LONG_LIMIT: usize = 4 * 1024 * 1024;
 /// The number of the agent's versions that an error lists.
 const VERSIONS_SHOWN: usize = 8;
 
-/// A client of one agent, for an operator; clones share their connections.
+/// A client of one agent, for an operator; clones share its token and certificates.
 ///
 /// Every method sends one request and waits for its answer, with the timeout of the endpoint.
 /// You may repeat every request at any time, whether or not it succeeded.

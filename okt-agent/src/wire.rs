@@ -12,8 +12,6 @@ mod owner;
 mod problem;
 mod status;
 
-use std::time::Duration;
-
 pub use self::action::{
     Acknowledgement, ActionId, ActionIdError, ActionReport, ActionRequest, Actions, Phase, Progress,
 };
@@ -32,14 +30,6 @@ pub const EPOCH_LIMIT: u64 = 1 << 40;
 
 /// The header with the trace that a request belongs to: <https://www.w3.org/TR/trace-context/>.
 pub const TRACEPARENT: &str = "traceparent";
-
-/// How long an agent waits for a request to arrive on a connection, unless it is set otherwise.
-pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-
-/// How long a client keeps an idle connection: HTTP servers close theirs after 5 s and more, and what is sent at that
-/// moment is lost.
-pub const IDLE_LIMIT: Duration = Duration::from_secs(4);
-const _: () = assert!(IDLE_LIMIT.as_secs() * 2 < REQUEST_LIMIT.as_secs());
 
 /// The limit for the body of a request, in bytes.
 pub const BODY_LIMIT: usize = 256 * 1024;

@@ -98,7 +98,7 @@ type Time<S> = dyn Fn(S) -> Duration + Send + Sync;
 /// The agents of the objects of a kind.
 ///
 /// You set once where the agents are, the operator's term, and the input of the work.
-/// Clones share their connections, and their knowledge of the work under way.
+/// Clones share the certificates of the agents, and their knowledge of the work under way.
 pub struct Agents<K: LifecycleObject> {
     find: Arc<Finder<K>>,
     epoch: Option<watch::Receiver<u64>>,
@@ -115,7 +115,7 @@ pub struct Agents<K: LifecycleObject> {
 }
 
 impl<K: LifecycleObject> Agents<K> {
-    /// Creates agents whose endpoints this function returns; connections are kept from one request to the next.
+    /// Creates agents whose endpoints this function returns; certificates are read again after ten minutes.
     ///
     /// The function is called for each observation and each action, so it should be quick.
     pub fn at(

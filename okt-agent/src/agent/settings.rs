@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::wire::{AgentInfo, ObjectRef, REQUEST_LIMIT};
+use crate::wire::{AgentInfo, ObjectRef};
 
 /// The settings of an agent.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl Default for AgentSettings {
             output_limit: 64 * 1024,
             waits: 64,
             connections: 256,
-            request_limit: REQUEST_LIMIT,
+            request_limit: Duration::from_secs(10),
         }
     }
 }

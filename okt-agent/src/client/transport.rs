@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, Collected, Full, LengthLimitError, Limited};
 use hyper_rustls::{ConfigBuilderExt, FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
@@ -29,13 +29,10 @@ use super::endpoint::{Address, Authorities, Endpoint, EndpointError};
 use super::error::ClientError;
 use crate::causes::with_causes;
 use crate::provider::{authorities, certificates, provider};
-use crate::wire::{BODY_LIMIT, IDLE_LIMIT, TRACEPARENT};
+use crate::wire::{BODY_LIMIT, TRACEPARENT};
 
 /// The timeout for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-
-/// How many idle connections are kept for each agent: there are few requests at a time.
-const IDLE_CONNECTIONS: usize = 4;
 
 /// The content type of requests.
 pub(crate) const JSON: &str = "application/json";
@@ -48,7 +45,7 @@ pub(crate) type ServiceBody = Full<Bytes>;
 
 type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// The transport of requests; clones share their connections.
+/// The transport of requests; clones share their certificates.
 #[derive(Clone)]
 pub(super) struct Transport {
     /// The prefix of every URL.
@@ -124,13 +121,13 @@ impl Transport {
     /// Creates a transport that all endpoints with the same certificates can share.
     pub(super) fn shared(endpoint: &Endpoint) -> Result<Self, EndpointError> {
         Ok(match &endpoint.address {
-            Address::Unix(path) => Self::over(pooled(Socket(path.as_path().into()))),
+            Address::Unix(path) => Self::over(unpooled(Socket(path.as_path().into()))),
             Address::Url(_) if endpoint.is_tls() => Self::secured(Arc::new(tls(endpoint)?), None),
-            Address::Url(_) => Self::over(pooled(tcp())),
+            Address::Url(_) => Self::over(unpooled(tcp())),
         })
     }
 
-    /// Returns a transport to another endpoint over the same connections.
+    /// Returns a transport to another endpoint with the same certificates.
     pub(super) fn towards(&self, endpoint: &Endpoint) -> Result<Self, EndpointError> {
         let way = match (&self.tls, &endpoint.server_name) {
             (Some(tls), Some(name)) => {
@@ -138,7 +135,7 @@ impl Transport {
                     why: format!("`{name}` is no name that a certificate could be for"),
                 };
                 let name = ServerName::try_from(name.clone()).map_err(wrong)?;
-                // It needs its own connections, because agents at the same address may have different names.
+                // It needs a connector of its own, because agents at the same address may have different names.
                 Self::secured(Arc::clone(tls), Some(name))
             }
             (_, _) => self.clone(),
@@ -162,7 +159,7 @@ impl Transport {
         let connector = builder.enable_http1().wrap_connector(tcp());
         Self {
             tls: Some(tls),
-            ..Self::over(pooled(connector))
+            ..Self::over(unpooled(connector))
         }
     }
 
@@ -262,17 +259,18 @@ fn whole(body: AnswerBody, limit: usize) -> Reading {
     Box::pin(Limited::new(body, limit).collect())
 }
 
-/// Creates a client that keeps its connections.
+/// Creates a client whose requests have a connection each.
+///
+/// An agent may close a connection that is kept at any moment, e.g. to make room for another. Then nobody knows whether a
+/// request on it has arrived.
 ///
 /// It follows no redirects and uses no proxy, so a token reaches no other host.
-fn pooled<C>(connector: C) -> legacy::Client<C, ServiceBody>
+fn unpooled<C>(connector: C) -> legacy::Client<C, ServiceBody>
 where
     C: Connect + Clone + Send + Sync + 'static,
 {
     legacy::Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE_LIMIT)
-        .pool_max_idle_per_host(IDLE_CONNECTIONS)
+        .pool_max_idle_per_host(0)
         .build(connector)
 }
 

@@ -94,7 +94,7 @@ impl Writer {
             let is_ours = self.has_written(&path, &file.path);
             if file.text.is_empty() {
                 gone.extend(is_ours.then_some(path));
-            } else if path.exists() && !is_ours {
+            } else if path.exists() && !is_ours && !is_empty(&path) {
                 return Err(format!(
                     "{} is a file of yours, which is not overwritten: move it away, or name another directory",
                     path.display()
@@ -134,13 +134,16 @@ impl Writer {
         of_it.map(|path| to.join(path)).collect()
     }
 
-    /// Returns whether this writer has written a file, or nobody anything.
+    /// Returns whether this writer has written a file.
     fn has_written(&self, at: &Path, path: &str) -> bool {
         let text = fs::read(at).ok().filter(|_| at.is_file());
-        text.is_some_and(|it| {
-            it.is_empty() || String::from_utf8_lossy(&it).contains(&self.mark(path))
-        })
+        text.is_some_and(|it| String::from_utf8_lossy(&it).contains(&self.mark(path)))
     }
+}
+
+/// Returns whether a file has no content, so that it belongs to nobody.
+fn is_empty(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() == 0)
 }
 
 /// Files that are written beside their places: where one cannot be, all stay as they are.
