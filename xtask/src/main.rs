@@ -28,9 +28,9 @@ use order::Order;
 /// What must not grow.
 mod limits {
     /// Lines of code in the `src` of the published crates.
-    pub(crate) const PRODUCT: usize = 104_050;
+    pub(crate) const PRODUCT: usize = 104_150;
     /// Lines of code of all tests and benches.
-    pub(crate) const TESTS: usize = 90_400;
+    pub(crate) const TESTS: usize = 90_500;
     /// Types whose name another type has, in percent.
     pub(crate) const REPEATED_NAMES: usize = 12;
     /// Functions of more than 60 lines.
