@@ -58,7 +58,14 @@ impl Crates {
         } else {
             (self.roots.clone(), None)
         };
-        self.check_features(package.as_ref())?;
+        // A file of no package has any feature.
+        let package = match self.roots.first() {
+            Some(root) if !self.features.is_empty() => self::package(root.parent()).ok(),
+            _ => package,
+        };
+        if let Some(package) = &package {
+            self.check_features(package)?;
+        }
         let cfg = self.cfg(package);
         let mut files = Vec::new();
         let mut unread = roots.len();
@@ -116,15 +123,7 @@ impl Crates {
     }
 
     /// Refuses features that the package does not have: without one, a graph would seem to have no mistakes.
-    fn check_features(&self, package: Option<&Value>) -> Result<(), String> {
-        if self.features.is_empty() {
-            return Ok(());
-        }
-        let of_root = || self::package(self.roots.first()?.parent()).ok();
-        // A file of no package has any feature.
-        let Some(package) = package.cloned().or_else(of_root) else {
-            return Ok(());
-        };
+    fn check_features(&self, package: &Value) -> Result<(), String> {
         let declared = &package["features"];
         match self.wanted().find(|name| declared.get(name).is_none()) {
             None => Ok(()),

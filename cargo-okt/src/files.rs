@@ -52,28 +52,22 @@ pub(crate) fn write_all<'f>(
 
 /// Writes a text beside its place. Returns that file, which is removed on drop, and its place.
 fn write(path: &Path, text: &str, undo: &mut Undo) -> io::Result<(NamedTempFile, PathBuf)> {
-    let (path, permissions) = match path.canonicalize() {
-        Ok(path) => {
-            let permissions = fs::metadata(&path)?.permissions();
-            if permissions.readonly() {
-                return Err(io::Error::other("it is read-only"));
-            }
-            (path, permissions)
-        }
-        Err(_) => (path.to_owned(), Permissions::from_mode(0o666)),
-    };
+    let there = path.canonicalize().ok();
+    let old = there.as_ref().map(fs::metadata).transpose()?;
+    let old = old.map(|it| it.permissions());
+    if old.as_ref().is_some_and(Permissions::readonly) {
+        return Err(io::Error::other("it is read-only"));
+    }
+    let path = there.unwrap_or_else(|| path.to_owned());
     let parent = path.parent().filter(|it| *it != Path::new(""));
     let parent = parent.unwrap_or(Path::new("."));
     undo.directories_of(parent);
     fs::create_dir_all(parent)?;
-    let is_there = path.exists();
-    let mut builder = Builder::new();
-    let mut file = builder
-        .permissions(permissions.clone())
+    let mut file = Builder::new()
+        .permissions(Permissions::from_mode(0o666))
         .tempfile_in(parent)?;
-    if is_there {
-        // Without what the umask takes away.
-        file.as_file().set_permissions(permissions)?;
+    if let Some(old) = old {
+        file.as_file().set_permissions(old)?;
     }
     file.write_all(text.as_bytes())?;
     Ok((file, path))
