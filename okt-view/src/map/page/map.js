@@ -323,20 +323,47 @@ function arrange() {
 
 const MORE = "narrow the filters to see them";
 
+/** The rows of the list by uid. Each stays the same element: a click is lost where its element is replaced before the mouse is up. */
+let listRows = new Map();
+
+function newRow(point) {
+  const button = make("button", { type: "button", "data-uid": point.uid });
+  button.onclick = () => open(point.uid);
+  return make("tr", {}, make("td", {}, button), ...Array.from({ length: 5 }, () => make("td")));
+}
+
+function fillRow(row, point, state) {
+  const desired = point.deleting ? "deletion" : point.visit ? `${point.visit} (visit)` : point.desired ?? "";
+  const texts = [`${kinds[point.kind].kind} ${title(point)}`, state, point.since ? age(now() - point.since) : "", desired,
+    `${point.stuck ? "✕ " : ""}${point.ready}`, point.reason];
+  [...row.cells].forEach((cell, number) => {
+    const place = cell.firstElementChild ?? cell;
+    if (place.textContent !== texts[number]) place.textContent = texts[number];
+  });
+  row.cells[4].className = `${look(point)}-text`;
+}
+
+/** Makes elements the children of another, and leaves those in place that are. */
+function inOrder(parent, children) {
+  const wanted = new Set(children);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  let next = parent.firstElementChild;
+  for (const child of children) {
+    if (child === next) next = next.nextElementSibling;
+    else parent.insertBefore(child, next);
+  }
+}
+
 function rows(shown) {
   const key = ([point]) => `${point.stuck ? 0 : 1}${kinds[point.kind].kind} ${title(point)}`;
   const sorted = shown.map((entry) => [key(entry), entry]).sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0));
-  const focused = document.activeElement?.dataset?.uid;
-  $("rows").replaceChildren(...sorted.slice(0, ROWS).map(([, [point, state]]) => {
-    const button = make("button", { type: "button", "data-uid": point.uid }, `${kinds[point.kind].kind} ${title(point)}`);
-    button.onclick = () => open(point.uid);
-    const kind = look(point);
-    const desired = point.deleting ? "deletion" : point.visit ? `${point.visit} (visit)` : point.desired ?? "";
-    return make("tr", {}, make("td", {}, button), make("td", {}, state),
-      make("td", {}, point.since ? age(now() - point.since) : ""), make("td", {}, desired),
-      make("td", { class: `${kind}-text` }, `${point.stuck ? "✕ " : ""}${point.ready}`), make("td", {}, point.reason));
-  }));
-  if (focused) document.querySelector(`[data-uid="${CSS.escape(focused)}"]`)?.focus();
+  const focused = document.activeElement;
+  const top = sorted.slice(0, ROWS).map(([, entry]) => entry);
+  listRows = new Map(top.map(([point]) => [point.uid, listRows.get(point.uid) ?? newRow(point)]));
+  for (const [point, state] of top) fillRow(listRows.get(point.uid), point, state);
+  inOrder($("rows"), [...listRows.values()]);
+  // An element that has changed its place is focused no longer.
+  if (focused !== document.activeElement && $("rows").contains(focused)) focused.focus();
   $("more").textContent = shown.length > ROWS ? `and ${shown.length - ROWS} more; ${MORE}` : shown.length ? "" : "no objects";
   const stuck = shown.filter(([point]) => point.stuck).length;
   const words = `${shown.length} of ${objects(points.size)}; ${stuck} to look at`;
@@ -404,6 +431,7 @@ async function open(uid) {
   if (!point) return;
   $("details-title").textContent = `${kinds[point.kind].kind} ${title(point)}`;
   $("details-body").replaceChildren(make("p", {}, "reading …"));
+  $("details").dataset.uid = uid;
   if (!$("details").open) $("details").showModal();
   let body;
   try {
@@ -412,7 +440,8 @@ async function open(uid) {
   } catch (error) {
     body = [make("p", {}, `The map cannot be reached: ${error.message}`)];
   }
-  $("details-body").replaceChildren(...body);
+  // Another object may have been opened meanwhile.
+  if ($("details").dataset.uid === uid) $("details-body").replaceChildren(...body);
 }
 
 function about({ details, conditions, why }) {
