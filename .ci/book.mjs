@@ -9,6 +9,8 @@ import { extname, join, normalize, resolve } from "node:path";
 
 const [book, pictures] = process.argv.slice(2);
 const target = process.env.CARGO_TARGET_DIR ?? "target";
+/** How long anything may take, in milliseconds: a busy machine is no mistake of the book. */
+const PATIENCE = 600_000;
 const require = createRequire(resolve(target, "page/node_modules/"));
 const puppeteer = require("puppeteer-core");
 
@@ -29,6 +31,8 @@ const address = `http://127.0.0.1:${server.address().port}`;
 const browser = await puppeteer.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox", "--disable-gpu"],
+  timeout: PATIENCE,
+  protocolTimeout: PATIENCE,
 });
 const problems = [];
 
@@ -50,7 +54,7 @@ const playground = async (page, url) => {
   await page.goto(url, { waitUntil: "load" });
   const shows = (what, text) => page.waitForFunction(
     (what, text) => [...document.querySelectorAll(`#okt-playground ${what}`)].some((it) => it.textContent.includes(text)),
-    { timeout: 60_000 }, what, text,
+    {}, what, text,
   ).catch(() => problems.push(`the playground does not show ${text}`));
   const click = (text) => page.evaluate((text) => {
     [...document.querySelectorAll("#okt-playground button")].find((it) => it.textContent === text).click();
@@ -79,7 +83,7 @@ const playground = async (page, url) => {
   // Deeper than the stack of a browser.
   const text = await page.$eval("#okt-playground textarea", (area) => area.value);
   await write(text, `const A: u32 = ${"(".repeat(50_000)}1${")".repeat(50_000)};`);
-  await page.waitForFunction(() => !document.querySelector("#okt-playground .fine"), { timeout: 60_000 });
+  await page.waitForFunction(() => !document.querySelector("#okt-playground .fine"));
   await page.$eval("#okt-playground textarea", (area, text) => { area.value = text; area.oninput(); }, text);
   await shows(".fine", "DatabaseState has no mistakes");
 };
@@ -94,6 +98,7 @@ try {
   ]) {
     const context = await browser.createBrowserContext();
     page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE);
     watch(page);
     await page.setViewport(viewport);
     for (const file of files) {
@@ -121,7 +126,7 @@ try {
   }
   await playground(page, `${address}/playground.html`);
   await page.goto(`${address}/index.html?search=finalizer`, { waitUntil: "load" });
-  await page.waitForSelector("#mdbook-searchresults li, #searchresults li", { timeout: 60_000 });
+  await page.waitForSelector("#mdbook-searchresults li, #searchresults li");
 } finally {
   await browser.close();
   server.close();
