@@ -52,67 +52,21 @@ impl Crates {
 
     /// Reads every file, each once, and returns them.
     pub(crate) fn read(&self) -> Result<Vec<File>, String> {
-        let (roots, package) = if self.roots.is_empty() {
-            let package = package(None)?;
-            (roots(&package), Some(package))
-        } else {
-            (self.roots.clone(), None)
-        };
-        // A file of no package has any feature.
-        let package = match self.roots.first() {
-            Some(root) if !self.features.is_empty() => self::package(root.parent()).ok(),
-            _ => package,
+        let (roots, package) = match self.roots.first() {
+            None => {
+                let package = package(None)?;
+                (roots(&package), Some(package))
+            }
+            // A file of no package has any feature.
+            Some(root) if !self.features.is_empty() => {
+                (self.roots.clone(), package(root.parent()).ok())
+            }
+            Some(_) => (self.roots.clone(), None),
         };
         if let Some(package) = &package {
             self.check_features(package)?;
         }
-        let cfg = self.cfg(package);
-        let mut files = Vec::new();
-        let mut unread = roots.len();
-        let mut seen = BTreeSet::new();
-        let mut queue: VecDeque<(PathBuf, PathBuf, Option<String>)> = roots
-            .into_iter()
-            .map(|root| (root.clone(), folder(root), None))
-            .collect();
-        while let Some((path, folder, version)) = queue.pop_front() {
-            let is_root = unread > 0;
-            unread = unread.saturating_sub(1);
-            let known = path.canonicalize().unwrap_or_else(|_| path.clone());
-            if !seen.insert(known) {
-                continue;
-            }
-            let mut mistakes = Vec::new();
-            let text = match crate::files::read(&path) {
-                Ok(text) => text,
-                Err(error) if is_root => {
-                    return Err(format!("cannot read {}: {error}", path.display()));
-                }
-                Err(error) => {
-                    mistakes.push(Mistake::of_file(&error));
-                    String::new()
-                }
-            };
-            let parsed = Source::parse(&text, &cfg);
-            let source = parsed.map_err(|why| mistakes.push(*why)).ok();
-            for module in source.iter().flat_map(Source::modules) {
-                match file_of(&path, &folder, module) {
-                    Some((file, folder)) => {
-                        let own = module.path.iter().rev().find(|name| is_version(name));
-                        queue.push_back((file, folder, own.or(version.as_ref()).cloned()));
-                    }
-                    None => mistakes.push(module.missing()),
-                }
-            }
-            mistakes.extend(source.iter().flat_map(Source::mistakes).cloned());
-            files.push(File {
-                path: path.display().to_string(),
-                text,
-                version,
-                source,
-                mistakes,
-            });
-        }
-        Ok(files)
+        read_all(roots, &self.cfg(package))
     }
 
     /// Returns the features that the user names.
@@ -161,6 +115,56 @@ impl Crates {
             values
         })
     }
+}
+
+/// Reads files and the modules that they declare, each once.
+fn read_all(roots: Vec<PathBuf>, cfg: &Cfg) -> Result<Vec<File>, String> {
+    let mut files = Vec::new();
+    let mut unread = roots.len();
+    let mut seen = BTreeSet::new();
+    let mut queue: VecDeque<(PathBuf, PathBuf, Option<String>)> = roots
+        .into_iter()
+        .map(|root| (root.clone(), folder(root), None))
+        .collect();
+    while let Some((path, folder, version)) = queue.pop_front() {
+        let is_root = unread > 0;
+        unread = unread.saturating_sub(1);
+        let known = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if !seen.insert(known) {
+            continue;
+        }
+        let mut mistakes = Vec::new();
+        let text = match crate::files::read(&path) {
+            Ok(text) => text,
+            Err(error) if is_root => {
+                return Err(format!("cannot read {}: {error}", path.display()));
+            }
+            Err(error) => {
+                mistakes.push(Mistake::of_file(&error));
+                String::new()
+            }
+        };
+        let parsed = Source::parse(&text, cfg);
+        let source = parsed.map_err(|why| mistakes.push(*why)).ok();
+        for module in source.iter().flat_map(Source::modules) {
+            match file_of(&path, &folder, module) {
+                Some((file, folder)) => {
+                    let own = module.path.iter().rev().find(|name| is_version(name));
+                    queue.push_back((file, folder, own.or(version.as_ref()).cloned()));
+                }
+                None => mistakes.push(module.missing()),
+            }
+        }
+        mistakes.extend(source.iter().flat_map(Source::mistakes).cloned());
+        files.push(File {
+            path: path.display().to_string(),
+            text,
+            version,
+            source,
+            mistakes,
+        });
+    }
+    Ok(files)
 }
 
 /// Returns the file of a module, and the folder of its own modules.

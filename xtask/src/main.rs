@@ -18,6 +18,7 @@ mod variables;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use crates::{Package, packages};
 use docs::Docs;
@@ -41,9 +42,13 @@ mod limits {
     pub(crate) const RUNTIME_FLOORS: usize = 9;
 }
 
+/// The repository, as Cargo says when it runs this, not when it built it: the build may have been moved to another clone.
 fn repository() -> &'static Path {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().unwrap_or(package)
+    static REPOSITORY: LazyLock<PathBuf> = LazyLock::new(|| {
+        let package = std::env::var_os("CARGO_MANIFEST_DIR").expect("`cargo run -p xtask`");
+        Path::new(&package).join("..")
+    });
+    &REPOSITORY
 }
 
 fn architecture() -> String {
