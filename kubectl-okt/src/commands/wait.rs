@@ -53,7 +53,7 @@ impl Wait {
             (Some(_), None) => super::plan::place(&view).map(|_| None)?,
             (None, _) => None,
         };
-        let mut last = view.title();
+        let mut last = described(&view);
         let arguments = view.arguments();
         let waited = tokio::time::timeout(self.timeout, reach(client, view, target, &mut last));
         match waited.await {
@@ -67,6 +67,16 @@ impl Wait {
 
 /// A graph, and one of its states.
 type Target = (&'static Graph<'static>, StateId);
+
+/// What stands where a state would.
+const NO_STATE: &str = "no state";
+
+/// Returns where an object is, and why.
+fn described(view: &View<'_>) -> String {
+    let (_, reason, message) = view.ready();
+    let state = view.state().unwrap_or(NO_STATE);
+    format!("{} is in {state}, {reason}: {message}", view.title())
+}
 
 /// Follows an object until it is where it is to go; `last` describes where it is.
 async fn reach(
@@ -98,10 +108,9 @@ async fn reach(
             return Err(gone());
         }
         printed = print_later(&view, printed);
-        let (_, reason, message) = view.ready();
-        let state = view.state().unwrap_or("no state");
-        *last = format!("{} is in {state}, {reason}: {message}", view.title());
+        *last = described(&view);
         if is_reached(&view, target, first, last)? {
+            let state = view.state().unwrap_or(NO_STATE);
             let to = target.map(|(graph, to)| graph.name_of(to));
             let been = match to.filter(|to| *to != state) {
                 Some(to) => format!("has been in {to}, and "),

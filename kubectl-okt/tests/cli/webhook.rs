@@ -17,7 +17,7 @@ use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use okt::{Group, Membership, Operator, crd};
 use okt_apiserver::Kubernetes;
-use okt_tests::{Cluster, Database, Databases};
+use okt_tests::{Cluster, Database, Databases, until};
 use rustls::ServerConfig;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::PrivateKeyDer;
@@ -91,30 +91,35 @@ async fn trim(client: &Client, field: &'static str) {
     all.create(&PostParams::default(), &configuration)
         .await
         .expect("it is put there");
+    until("the webhook is asked", async || is_asked(client).await).await;
+}
+
+/// Returns whether the server asks the webhook: it refuses each map.
+async fn is_asked(client: &Client) -> bool {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
-    let map: ConfigMap =
-        serde_json::from_value(json!({ "metadata": { "name": "asked" } })).expect("a map");
+    let map = json!({ "metadata": { "name": "asked" } });
+    let map: ConfigMap = serde_json::from_value(map).expect("a map");
     let dry = PostParams {
         dry_run: true,
         ..PostParams::default()
     };
-    while maps.create(&dry, &map).await.is_ok() {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    maps.create(&dry, &map).await.is_err()
 }
 
 /// Waits until `why` prints this about an object; returns all that it prints.
 async fn until_printed(server: &Kubernetes, object: &str, text: &str) -> String {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    loop {
-        let (code, printed) = run(server, "", &["why", object]).await;
-        assert_eq!(code, Some(0), "{printed}");
-        if printed.contains(text) {
-            return printed;
+    let mut printed = String::new();
+    until(text, async || {
+        let (code, now) = run(server, "", &["why", object]).await;
+        assert_eq!(code, Some(0), "{now}");
+        if printed != now {
+            println!("{now}");
         }
-        assert!(tokio::time::Instant::now() < deadline, "{printed}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+        printed = now;
+        printed.contains(text)
+    })
+    .await;
+    printed
 }
 
 #[tokio::test]
@@ -169,6 +174,11 @@ async fn a_webhook_that_drops_what_is_recorded_is_named() {
             .delete("trim", &DeleteParams::default())
             .await
             .expect("it is deleted");
+        // Until then the server asks it, and not the next one.
+        until("the webhook is forgotten", async || {
+            !is_asked(&client).await
+        })
+        .await;
     }
     operator.abort();
     let _ = operator.await;
