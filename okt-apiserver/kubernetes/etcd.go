@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -33,7 +32,7 @@ func startEtcd(dir string) (string, error) {
 		return clients.String(), nil
 	case err := <-etcd.Err():
 		return "", fmt.Errorf("start etcd: %w", err)
-	case <-time.After(30 * time.Second):
-		return "", errors.New("start etcd: not ready within 30 s")
+	case <-time.After(limit):
+		return "", fmt.Errorf("start etcd: not ready within %s", limit)
 	}
 }

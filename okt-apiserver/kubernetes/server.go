@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	random "math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -24,6 +25,9 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
+
+// limit is how long a step of the start may take. It takes seconds; a busy machine takes longer.
+const limit = 10 * time.Minute
 
 // serve runs etcd and the API server until nobody wants them any more.
 func serve(arguments []string) error {
@@ -48,12 +52,12 @@ func serve(arguments []string) error {
 	}
 	identity := before
 	if identity == nil {
-		identity = &identityOf{address: "127.0.0.1:0", token: rand.Text()}
+		identity = &identityOf{token: rand.Text()}
 	}
 	// The port is ours from here on: nobody can take it between the choice and its use.
 	listener, err := listen(identity.address)
 	if err != nil {
-		return err
+		return fmt.Errorf("listen: %w", err)
 	}
 	completed, err := complete(dirPath, etcd, identity.token, *gates, listener)
 	if err != nil {
@@ -98,17 +102,18 @@ func directory(dir string) (string, *identityOf, error) {
 	return dir, before, nil
 }
 
-// listen waits for an address that somebody holds by chance: where nobody listens, a client of the
-// killed server can come to hold it as its own end.
+// listen takes the address of a killed server, and waits where somebody holds it by chance. Without one, it takes a free
+// port below those that Linux gives to clients, so that no client holds it while the server is away.
 func listen(address string) (net.Listener, error) {
 	since := time.Now()
 	for {
-		listener, err := net.Listen("tcp", address)
-		if err == nil {
-			return listener, nil
+		tried := address
+		if address == "" {
+			tried = fmt.Sprintf("127.0.0.1:%d", 16_384+random.IntN(16_384))
 		}
-		if !errors.Is(err, syscall.EADDRINUSE) || time.Since(since) > 30*time.Second {
-			return nil, fmt.Errorf("listen: %w", err)
+		listener, err := net.Listen("tcp", tried)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Since(since) > limit {
+			return listener, err
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -14,7 +14,7 @@ use std::process::Command;
 use kube::{Client, Config};
 
 use self::process::Processes;
-pub use self::{error::KubernetesError, options::KubernetesOptions};
+pub use self::{error::KubernetesError, options::KubernetesOptions, run::free_ports};
 
 /// A real Kubernetes API server on the loopback interface, to compare the test double with.
 ///

@@ -240,7 +240,7 @@ pub use self::endpoint::Endpoint;
 pub use self::faults::{Chaos, EventKind, Fault, Injected, OnEvent, OnRequest, Seed, Strike};
 pub use self::feature_gate::FeatureGate;
 #[cfg(feature = "kubernetes")]
-pub use self::kubernetes::{Kubernetes, KubernetesError, KubernetesOptions};
+pub use self::kubernetes::{Kubernetes, KubernetesError, KubernetesOptions, free_ports};
 pub use self::record::{RequestRecord, Verb};
 pub use self::replica::Replica;
 pub use self::serve::Served;

@@ -7,12 +7,11 @@ use kube::client::Body;
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, CustomResourceExt, ResourceExt};
 use okt_examples::tents::v1;
-use okt_testing::Kubernetes;
+use okt_testing::{Kubernetes, free_ports};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::replica::Replica;
-use crate::tents::free_port;
 use crate::{STAGE, show_logs, until};
 
 /// Who may store what, and what the API server says.
@@ -42,7 +41,11 @@ async fn install(client: &Client, port: u16) {
     assert_eq!(wanted.len(), kinds.len());
     for mut document in wanted {
         let config = match document.get_mut("webhooks") {
-            Some(webhooks) => &mut webhooks[0]["clientConfig"],
+            Some(webhooks) => {
+                // After the time the server goes on without an answer, and a busy machine takes some.
+                webhooks[0]["timeoutSeconds"] = json!(30);
+                &mut webhooks[0]["clientConfig"]
+            }
             None => &mut document["spec"]["conversion"]["webhook"]["clientConfig"],
         };
         let path = config["service"]["path"].as_str().expect("a path");
@@ -73,6 +76,11 @@ async fn store_as(client: &Client, version: &str) {
 
 /// Sends a request about tents (`v1`) or one of them (`v1/hot`); returns the answer as text.
 async fn send(client: &Client, verb: &str, place: &str, body: &Value) -> String {
+    sent(client, verb, place, body).await.0
+}
+
+/// Sends a request; returns the answer as text, and the object in it.
+async fn sent(client: &Client, verb: &str, place: &str, body: &Value) -> (String, Value) {
     let (version, rest) = place.split_at(place.find(['/', '?']).unwrap_or(place.len()));
     let path = format!("/apis/demo.okt.dev/{version}/namespaces/default/tents{rest}");
     let mut body = body.clone();
@@ -105,7 +113,7 @@ async fn send(client: &Client, verb: &str, place: &str, body: &Value) -> String 
     for warning in headers.get_all("Warning") {
         text.push_str(&format!(", warning {}", warning.to_str().expect("text")));
     }
-    text
+    (text, object)
 }
 
 fn tent(name: &str, spec: &Value) -> Value {
@@ -140,14 +148,17 @@ async fn objects_are_checked_and_completed_and_nobody_is_locked_out_without_a_we
     let Some(kubernetes) = started.expect("a server") else {
         return;
     };
-    let (client, port, metrics) = (kubernetes.client(), free_port(), free_port());
+    let client = kubernetes.client();
+    let [port, metrics, next_metrics] = free_ports().expect("three ports");
     install(&client, port).await;
     let answering = replica(&kubernetes, "first", port, metrics);
     until("the webhooks are trusted", async || {
         let refused = send(&client, "POST", "v1?dryRun=All", &last("x", 0, 0)).await;
-        // The server reads the authority of the conversion from the definition, and later.
+        // The server reads the authority of each webhook at another moment.
         let converted = send(&client, "POST", "v1alpha1?dryRun=All", &first("x", 1)).await;
-        (refused.starts_with("422") && converted == "201").then_some(())
+        let (_, tent) = sent(&client, "POST", "v1?dryRun=All", &last("x", 6, 0)).await;
+        let is_complete = tent["spec"]["lamps"] == json!(["entrance"]);
+        (refused.starts_with("422") && converted == "201" && is_complete).then_some(())
     })
     .await;
     let mut answers = String::new();
@@ -207,7 +218,7 @@ async fn objects_are_checked_and_completed_and_nobody_is_locked_out_without_a_we
         (answer == "201").then_some(())
     })
     .await;
-    let _next = replica(&kubernetes, "second", port, free_port());
+    let _next = replica(&kubernetes, "second", port, next_metrics);
     let stalled = until("it is reported", async || {
         let tent = tents.get("none").await.expect("it is there");
         let mut conditions = tent.status?.conditions.into_iter();

@@ -1,16 +1,18 @@
 //! Objects of three versions, converted by an operator that renews its certificates.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::time::Duration;
 
+use futures::future::join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, CustomResourceExt, Resource, ResourceExt};
 use okt_examples::tents::{v1, v1alpha1, v1beta1};
-use okt_testing::Kubernetes;
+use okt_testing::{Kubernetes, free_ports};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -63,17 +65,12 @@ async fn create(client: &Client, number: usize) {
     written.expect("it is accepted");
 }
 
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
-}
-
 fn replica(kubernetes: &Kubernetes, name: &'static str, port: u16) -> Replica {
     let mut program = Command::new(env!("CARGO_BIN_EXE_tents"));
     program
         .args(["run", "--leader-election", "--shards", "auto"])
         .args(["--webhook-address", &format!("127.0.0.1:{port}")])
-        .args(["--webhook-cert-duration", "3s"]);
+        .args(["--webhook-cert-duration", "2m"]);
     Replica::start_program(name, kubernetes.kubeconfig(), program)
 }
 
@@ -104,7 +101,17 @@ pub(crate) async fn tents<
         .items
 }
 
-/// Lists all versions again and again: no request may fail.
+/// Makes the next certificate of the webhooks due.
+async fn renew(client: &Client) {
+    let secrets: Api<Secret> = Api::default_namespaced(client.clone());
+    let due = json!({ "okt.dev/renew-certificate": Timestamp::now().to_string() });
+    let due = Patch::Merge(json!({ "metadata": { "annotations": due } }));
+    let parameters = PatchParams::default();
+    let patched = secrets.patch("tents-webhook", &parameters, &due).await;
+    patched.expect("the secret of the webhooks");
+}
+
+/// Lists all versions again and again, on more connections after each certificate: no request may fail.
 async fn lists_while_certificates_are_renewed(
     client: &Client,
     replica: &Replica,
@@ -112,17 +119,21 @@ async fn lists_while_certificates_are_renewed(
 ) {
     let (mut lists, begun) = (0, Instant::now());
     let rotations = number("OKT_ROTATIONS", ROTATIONS);
-    while replica.lines("took the new certificate", begun).len() < rotations {
-        let oldest = specs::<v1alpha1::Tent>(client)
-            .await
-            .expect("v1alpha1 is served");
-        assert_eq!(oldest, *first);
-        specs::<v1beta1::Tent>(client)
-            .await
-            .expect("v1beta1 is served");
-        specs::<v1::Tent>(client).await.expect("v1 is served");
-        lists += 3;
-        sleep(Duration::from_millis(50)).await;
+    for rotation in 0..rotations {
+        renew(client).await;
+        while replica.lines("took the new certificate", begun).len() <= rotation {
+            let oldest = join_all((0..=2 * rotation).map(|_| specs::<v1alpha1::Tent>(client)));
+            for oldest in oldest.await {
+                assert_eq!(oldest.expect("v1alpha1 is served"), *first);
+                lists += 1;
+            }
+            specs::<v1beta1::Tent>(client)
+                .await
+                .expect("v1beta1 is served");
+            specs::<v1::Tent>(client).await.expect("v1 is served");
+            lists += 2;
+            sleep(Duration::from_millis(50)).await;
+        }
     }
     println!("{rotations} certificates, {lists} lists of {TENTS} tents, none refused");
 }
@@ -223,7 +234,7 @@ async fn objects_of_all_versions_are_converted_while_certificates_are_renewed() 
         create(&client, number).await;
     }
     let first = specs::<v1alpha1::Tent>(&client).await.expect("a list");
-    let ports = [free_port(), free_port()];
+    let ports: [u16; 2] = free_ports().expect("two ports");
     let replicas = [
         replica(&kubernetes, "first", ports[0]),
         replica(&kubernetes, "second", ports[1]),

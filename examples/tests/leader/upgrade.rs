@@ -12,7 +12,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, CustomResourceExt, ResourceExt};
 use okt_examples::tents::{v1, v1alpha1, v1beta1};
-use okt_testing::{FeatureGate, Kubernetes};
+use okt_testing::{FeatureGate, Kubernetes, free_ports};
 use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::copy_bidirectional;
@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::chaos::number;
 use crate::replica::Replica;
-use crate::tents::{apply, converted_at, free_port, specs, tents};
+use crate::tents::{apply, converted_at, specs, tents};
 use crate::{STAGE, show_logs, until};
 
 /// How many tents there are; `OKT_TENTS` sets another number.
@@ -36,7 +36,8 @@ const LISTED: Duration = Duration::from_secs(1);
 /// The Service of the webhooks: it leads to a replica that accepts connections.
 #[derive(Clone)]
 struct Service {
-    ports: Arc<parking_lot::Mutex<Vec<u16>>>,
+    /// The port of each replica.
+    ports: Arc<parking_lot::Mutex<BTreeMap<&'static str, u16>>>,
     port: u16,
 }
 
@@ -44,7 +45,7 @@ impl Service {
     async fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let ports = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let ports = Arc::default();
         let service = Self { ports, port };
         let led = service.clone();
         tokio::spawn(async move {
@@ -58,7 +59,7 @@ impl Service {
 
     async fn lead(self, mut client: TcpStream) {
         let ports = self.ports.lock().clone();
-        for port in ports {
+        for port in ports.into_values() {
             if let Ok(mut replica) = TcpStream::connect(("127.0.0.1", port)).await {
                 let _ended = copy_bidirectional(&mut client, &mut replica).await;
                 return;
@@ -101,6 +102,8 @@ impl Camp {
     /// Replaces a replica by one of a release.
     async fn replace(&mut self, name: &'static str, release: Release) {
         if let Some(mut before) = self.replicas.remove(name) {
+            // Another program may come to listen there.
+            self.service.ports.lock().remove(name);
             before.signal(Signal::TERM);
             assert!(before.end().await.success());
             self.ended.push(before);
@@ -111,10 +114,10 @@ impl Camp {
         };
         program
             .args(["run", "--leader-election", "--shards", "auto"])
-            .args(["--lease-name", "tents", "--lease-duration", "3s"]);
+            .args(["--lease-name", "tents"]);
         if release == Release::Last {
-            let port = free_port();
-            self.service.ports.lock().push(port);
+            let [port] = free_ports().expect("a port");
+            self.service.ports.lock().insert(name, port);
             program.args(["--webhook-address", &format!("127.0.0.1:{port}")]);
         }
         let replica = Replica::start_program(name, self.kubernetes.kubeconfig(), program);

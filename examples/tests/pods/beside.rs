@@ -13,7 +13,7 @@ use okt::{
     lifecycle_graph,
 };
 use okt_examples::desk::{Desk, Trouble};
-use okt_testing::{ApiServer, Kubernetes};
+use okt_testing::{ApiServer, Kubernetes, free_ports};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -148,7 +148,7 @@ async fn an_agent_beside_an_application_does_its_work() {
     let client = server.client();
     crate::define::<Shop>(&client).await;
     let node = NodeDirectory::new();
-    let port = crate::free_port();
+    let [port] = free_ports().expect("a port");
     let agent = agent().expect("a configuration").port(port);
     let agent = agent.reached_at(move |_, _| format!("127.0.0.1:{port}"));
     let images = [

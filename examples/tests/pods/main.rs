@@ -5,7 +5,6 @@ mod kubelet;
 mod postgres;
 
 use std::future::pending;
-use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
@@ -71,12 +70,6 @@ pub(crate) fn agent_image() -> Image {
         entry_point: vec![env!("CARGO_BIN_EXE_sidecar").to_owned()],
         paths: Vec::new(),
     }
-}
-
-/// Returns a port that nobody uses.
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
 }
 
 /// Creates the CRD of a kind.

@@ -15,7 +15,7 @@ use okt_examples::postgres::pods::{Images, agent, operator};
 use okt_examples::postgres::server::programs;
 use okt_examples::postgres::writer::Writer;
 use okt_examples::processes;
-use okt_testing::Kubernetes;
+use okt_testing::{Kubernetes, free_ports};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
@@ -51,7 +51,7 @@ async fn a_postgresql_in_a_pod_lives_its_lifecycle_and_loses_no_commit() {
     let client = server.client();
     crate::define::<Postgres>(&client).await;
     let node = NodeDirectory::new();
-    let port = crate::free_port();
+    let [port] = free_ports().expect("a port");
     let images = Images {
         agent: AGENT_IMAGE,
         postgres: POSTGRES_IMAGE,

@@ -15,7 +15,7 @@ use super::KubernetesError;
 /// The number of lines of output that are kept.
 const LINES: usize = 40;
 /// How long a program may take to end by itself.
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(30);
 /// How long to wait for the last output of an ended program.
 const READ_ON: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(5);

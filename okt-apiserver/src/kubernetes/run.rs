@@ -1,8 +1,10 @@
 //! Starts API servers and waits until they work.
 
 use std::fs::{File, OpenOptions, Permissions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -417,13 +419,34 @@ fn token() -> io::Result<String> {
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// Returns free ports; another program may still take one before the server does.
-fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
+/// The ports that are tried: below those that Linux gives to clients.
+const PORTS: Range<u64> = 16_384..32_768;
+
+/// Returns free ports of this machine, for programs that take no listener and cannot say which port they have.
+///
+/// No client is given one of them, so only a program that wants exactly this port takes it before the other does.
+///
+/// # Errors
+/// All ports between 16384 and 32767 seem to be in use.
+///
+/// # Example
+/// ```
+/// let [webhooks, metrics] = okt_apiserver::free_ports()?;
+/// assert_ne!(webhooks, metrics);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
     let mut ports = [0; N];
     // All are held until all are known, otherwise they could be the same.
     let mut held = Vec::new();
+    let random = RandomState::new();
+    let mut tries = (0_u64..10_000).map(|number| {
+        let port = PORTS.start + random.hash_one(number) % (PORTS.end - PORTS.start);
+        TcpListener::bind((Ipv4Addr::LOCALHOST, u16::try_from(port).unwrap_or_default()))
+    });
     for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let listener = tries.find_map(Result::ok);
+        let listener = listener.ok_or_else(|| io::Error::other("no port is free"))?;
         *port = listener.local_addr()?.port();
         held.push(listener);
     }

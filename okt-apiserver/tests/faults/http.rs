@@ -17,7 +17,7 @@ async fn raw(served: &Served, request: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(served.address()).await?;
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
-    timeout(Duration::from_secs(10), stream.read_to_end(&mut answer)).await??;
+    timeout(Duration::from_mins(10), stream.read_to_end(&mut answer)).await??;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 

@@ -136,17 +136,12 @@ fn an_application_is_probed_and_driven_by_requests() {
         ),
         ("/elsewhere", "302 Found\r\nLocation: /do\r\n\r\n"),
     ]);
-    let gone = TcpListener::bind("127.0.0.1:0")
-        .expect("a port")
-        .local_addr()
-        .expect("an address")
-        .port();
     let mut site = Site::running(&format!(
         "probe: {{ http: 'http://127.0.0.1:{port}/where', every: 50ms }}\nstates:\n  \
          Do: {{ http: {{ url: 'http://127.0.0.1:{port}/do' }} }}\n  \
          Wrong: {{ http: {{ url: 'http://127.0.0.1:{port}/wrong', permanent: [422] }} }}\n  \
          Elsewhere: {{ http: {{ method: GET, url: 'http://127.0.0.1:{port}/elsewhere' }} }}\n  \
-         Gone: {{ http: {{ url: 'http://127.0.0.1:{gone}/' }} }}\n"
+         Gone: {{ http: {{ url: 'http://127.0.0.1:1/' }} }}\n"
     ));
     sees(
         &site,

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use okt_tests::{Database, DatabaseState::*, Databases, Rig, Served as _, definition, in_time};
+use okt_testing::free_ports;
+use okt_tests::{Database, DatabaseState::*, Databases, Rig, Served as _, definition, until};
 use serde_json::{Value, json};
 
 use crate::program::{Three, body, get};
@@ -95,9 +96,8 @@ impl Prometheus {
             "scrape_configs": [{ "job_name": "databases", "static_configs": [{ "targets": [metrics] }] }],
         });
         std::fs::write(file("prometheus.yml"), config.to_string()).expect("a file");
-        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = free.local_addr().expect("an address").to_string();
-        drop(free);
+        let [port] = free_ports().expect("a port");
+        let address = format!("127.0.0.1:{port}");
         let process = Command::new(program("prometheus"))
             .arg(format!(
                 "--config.file={}",
@@ -131,18 +131,15 @@ impl Prometheus {
         }
     }
 
-    /// Sends a query until it has a result; returns the value of the first series, as text.
-    async fn until(&self, query: &str) -> String {
-        let answers = async {
-            loop {
-                // It answers 503 until it has started.
-                if let Some(first) = self.query(query).await.unwrap_or_default().first() {
-                    return first["value"][1].as_str().expect("a value").to_owned();
-                }
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        };
-        in_time(&format!("{query} has a result"), answers).await
+    /// Waits until the first series of a query has such a value.
+    async fn until(&self, query: &str, is_wanted: impl Fn(&str) -> bool) {
+        until(query, async || {
+            // It answers 503 until it has started.
+            let result = self.query(query).await.unwrap_or_default();
+            let first = result.first().and_then(|it| it["value"][1].as_str());
+            first.is_some_and(&is_wanted)
+        })
+        .await;
     }
 }
 
@@ -163,8 +160,8 @@ async fn a_real_prometheus_reads_the_metrics_and_the_rules() {
     let prometheus = Prometheus::start(&address, &rules).await;
 
     let running = r#"okt_objects{controller="database",state="Running"}"#;
-    assert_eq!(prometheus.until(running).await, "2");
-    assert_eq!(prometheus.until("up").await, "1");
+    prometheus.until(running, |value| value == "2").await;
+    prometheus.until("up", |value| value == "1").await;
     // A histogram with exemplars, a counter, and the names of controller-runtime.
     for query in [
         r#"okt_state_duration_seconds_count{state="Start"}"#,
@@ -172,22 +169,27 @@ async fn a_real_prometheus_reads_the_metrics_and_the_rules() {
         r#"controller_runtime_reconcile_total{controller="database",result="requeue_after"}"#,
         "process_resident_memory_bytes",
     ] {
-        assert_ne!(prometheus.until(query).await, "0", "{query}");
+        prometheus.until(query, |value| value != "0").await;
     }
     // The alert waits for its five minutes.
     let alert =
         r#"ALERTS{alertname="OktUnroutable",reason="UnknownDesiredState",alertstate="pending"}"#;
-    assert_eq!(prometheus.until(alert).await, "1");
-    let answer = get(&prometheus.address, "/api/v1/rules").await;
-    let answer: Value = serde_json::from_str(body(&answer)).expect("JSON");
-    let groups = answer["data"]["groups"].as_array().expect("groups");
-    assert_eq!(groups.len(), 4, "three operators, and the replicas");
-    for rule in groups
-        .iter()
-        .flat_map(|group| group["rules"].as_array().expect("rules"))
-    {
-        assert_eq!(rule["health"], "ok", "{rule}");
-    }
+    prometheus.until(alert, |value| value == "1").await;
+    // The health of a rule is unknown until it is evaluated.
+    until("all rules are healthy", async || {
+        let answer = get(&prometheus.address, "/api/v1/rules").await;
+        let answer: Value = serde_json::from_str(body(&answer)).expect("JSON");
+        let groups = answer["data"]["groups"].as_array().expect("groups");
+        assert_eq!(groups.len(), 4, "three operators, and the replicas");
+        let mut rules = groups
+            .iter()
+            .flat_map(|group| group["rules"].as_array().expect("rules"));
+        rules.all(|rule| {
+            assert_ne!(rule["health"], "err", "{rule}");
+            rule["health"] == "ok"
+        })
+    })
+    .await;
     // Every query of the dashboard is one.
     let dashboard: Value =
         serde_json::from_str(include_str!("database.dashboard.json")).expect("JSON");

@@ -4,20 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use okt::Monitoring;
+use okt_testing::free_ports;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
-
-/// Returns addresses on which nobody listens.
-async fn free(number: usize) -> Vec<SocketAddr> {
-    let mut held = Vec::new();
-    for _ in 0..number {
-        held.push(TcpListener::bind("127.0.0.1:0").await.expect("a port"));
-    }
-    held.iter()
-        .map(|it| it.local_addr().expect("an address"))
-        .collect()
-}
 
 async fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
@@ -33,8 +23,8 @@ async fn get(address: SocketAddr, path: &str) -> String {
 
 #[tokio::test]
 async fn connections_that_say_nothing_keep_nobody_from_metrics_and_health() {
-    let ports = free(2).await;
-    let (metrics, health) = (ports[0], ports[1]);
+    let ports = free_ports().expect("two ports");
+    let [metrics, health] = ports.map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let listen = |address: SocketAddr| Some(address.to_string().parse().expect("an address"));
     let served = Monitoring::new()
         .serve(listen(metrics), listen(health))

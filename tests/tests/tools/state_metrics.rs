@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::future::pending;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{fs, io};
@@ -11,7 +10,7 @@ use kube::Api;
 use kube::api::PostParams;
 use kube::runtime::wait::await_condition;
 use okt::{Operator, crd};
-use okt_testing::ApiServer;
+use okt_testing::{ApiServer, free_ports};
 use okt_tests::{Database, Databases};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -109,15 +108,9 @@ async fn kube_state_metrics_tells_the_state_and_the_conditions_of_each_object() 
     let mut print = Command::new(env!("CARGO_BIN_EXE_databases"));
     let printed = run(print.args(["dashboards", "kube-state-metrics"]));
     fs::write(&configuration, printed).expect("a file");
-    let port = || {
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-        free.local_addr().expect("an address").port()
-    };
-    let (metrics, telemetry) = (port(), port());
-    let mut state_metrics = process::Command::new(go_program(
-        "kube-state-metrics",
-        "k8s.io/kube-state-metrics/v2",
-    ));
+    let program = go_program("kube-state-metrics", "k8s.io/kube-state-metrics/v2");
+    let [metrics, telemetry] = free_ports().expect("two ports");
+    let mut state_metrics = process::Command::new(program);
     state_metrics
         .arg("--custom-resource-state-only")
         .arg("--custom-resource-state-config-file")
