@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -11,6 +12,14 @@ use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
 use crate::{LEASE_SECONDS, until};
+
+/// Returns when a line was logged: on a busy machine it is read much later.
+fn logged_at(line: &str) -> Instant {
+    let now = Instant::now();
+    let logged = line.split(' ').next().and_then(|it| it.parse().ok());
+    let ago = logged.map(|it: Timestamp| Timestamp::now().duration_since(it).unsigned_abs());
+    now.checked_sub(ago.unwrap_or_default()).unwrap_or(now)
+}
 
 /// A running replica; killed when it is dropped.
 pub(crate) struct Replica {
@@ -61,7 +70,7 @@ impl Replica {
         tokio::spawn(async move {
             while let Ok(Some(line)) = output.next_line().await {
                 tracing::debug!(replica = name, "{line}");
-                writer.lock().push((Instant::now(), line));
+                writer.lock().push((logged_at(&line), line));
             }
         });
         Self {

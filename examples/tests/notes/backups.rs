@@ -10,7 +10,7 @@ use crate::scene::{Scene, backup, backups, order};
 
 #[tokio::test]
 async fn a_backup_taken_while_a_writer_writes_is_whole() {
-    let scene = Scene::started(300).await;
+    let scene = Scene::started(600).await;
     scene.add(50).await;
     let writer = scene.writer();
     writer.reaches(5).await;
@@ -18,7 +18,7 @@ async fn a_backup_taken_while_a_writer_writes_is_whole() {
     let before = scene.instance.count().await.expect("a count");
     let order = backup(7);
     scene.ask(&order).await;
-    writer.reaches(writer.kept() + 3).await;
+    writer.reaches(writer.kept() + 1).await;
     let meanwhile = scene.report(&order).await;
     assert!(!meanwhile.phase.is_final(), "the writer was blocked");
     let report = scene.done(&order).await;
@@ -105,7 +105,7 @@ async fn an_existing_backup_without_a_record_is_found() {
 
 #[tokio::test]
 async fn a_dropped_backup_goes_on_and_is_found() {
-    let scene = Scene::started(300).await;
+    let scene = Scene::started(1_500).await;
     scene.add(20).await;
     let order = backup(7);
     assert!(scene.ask(&order).await);
