@@ -48,7 +48,7 @@ pub use self::subject::{States, Subject};
 use self::world::{Stop, World};
 
 /// The timeout of one check.
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(10);
 
 impl Subject {
     /// Checks the rules one after the other. Each check begins with an agent that runs no action.

@@ -203,7 +203,7 @@ mod tests {
     }
 
     async fn spares(note: &Identity, child: &mut Child) {
-        assert!(end_left(note, Duration::ZERO, Duration::from_secs(5)).await);
+        assert!(end_left(note, Duration::ZERO, Duration::from_mins(10)).await);
         assert!(
             child.try_wait().expect("a child").is_none(),
             "the note {note:?} ended another process"
@@ -231,7 +231,7 @@ mod tests {
         };
         spares(&unmarked, &mut child).await;
 
-        assert!(end_left(&own, Duration::ZERO, Duration::from_secs(5)).await);
+        assert!(end_left(&own, Duration::ZERO, Duration::from_mins(10)).await);
         assert_ended(&mut child);
     }
 
@@ -243,7 +243,7 @@ mod tests {
             start: own.start - 1,
             ..own
         };
-        assert!(end_left(&gone, Duration::ZERO, Duration::from_secs(5)).await);
+        assert!(end_left(&gone, Duration::ZERO, Duration::from_mins(10)).await);
         assert_ended(&mut child);
     }
 }

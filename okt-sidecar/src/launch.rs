@@ -282,7 +282,7 @@ mod tests {
         let order = String::from_utf8_lossy(&held.gate.order).into_owned();
         let identity = held.group.identity().clone();
         drop(held);
-        assert!(end_left(&identity, Duration::ZERO, Duration::from_secs(5)).await);
+        assert!(end_left(&identity, Duration::ZERO, Duration::from_mins(10)).await);
         assert_eq!(String::from_utf8_lossy(&environment), "");
         assert!(!arguments.windows(7).any(|part| part == b"hunter2"));
         assert!(

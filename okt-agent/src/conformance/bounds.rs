@@ -15,7 +15,7 @@ use crate::wire::{BODY_LIMIT, Code};
 
 /// The number of half-open connections, and the time within which each must be closed.
 const HALF_OPEN: usize = 300;
-const CLOSED: Duration = Duration::from_secs(20);
+const CLOSED: Duration = Duration::from_mins(1);
 
 pub(super) async fn malformed(world: &mut World<'_>) -> Check {
     let work = world.brief();

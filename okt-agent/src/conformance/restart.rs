@@ -8,7 +8,7 @@ use super::world::{Check, Stop, World, expect, expect_or, same};
 use crate::wire::{ActionReport, Code, Phase};
 
 /// The time limit for the start of an agent.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = Duration::from_mins(2);
 
 pub(super) async fn guesses_nothing(world: &mut World<'_>) -> Check {
     let work = world.begin_endless().await?;

@@ -17,7 +17,7 @@ use crate::wire::{
 };
 
 /// The time limit for steps that should take a moment.
-const STEP_LIMIT: Duration = Duration::from_mins(1);
+const STEP_LIMIT: Duration = Duration::from_mins(5);
 
 /// The reason why a check ends early.
 #[derive(Debug)]

@@ -63,7 +63,7 @@ async fn a_thousand_half_open_connections_neither_stop_the_status_nor_take_memor
 
 #[tokio::test]
 async fn clients_that_do_not_finish_in_time_are_answered_408_or_disconnected() {
-    let quick = |agent: okt_agent::Agent<_>| agent.request_limit(Duration::from_millis(300));
+    let quick = |agent: okt_agent::Agent<_>| agent.request_limit(Duration::from_secs(1));
     let beside = Beside::start(quick, |_| vec![loopback()]).await;
     let address = beside.address();
     let limit = Duration::from_mins(2);

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -29,6 +29,8 @@ pub(super) struct World {
     pub(super) observations: AtomicUsize,
     /// The result of an observation: `None` hangs, an empty text panics, and one that begins with `slow ` is delayed.
     pub(super) place: Mutex<Option<String>>,
+    /// Whether work that blocks its thread goes on.
+    pub(super) held: AtomicBool,
     /// How often the cleanup fails.
     pub(super) stuck: AtomicUsize,
 }
@@ -104,7 +106,11 @@ impl Work for Puppet {
             "fail" => return Err(Fault::permanent("Wrong", "it is wrong")),
             "panic" => panic!("what a pity"),
             "stubborn" => sleep(Duration::from_secs(1 << 30)).await,
-            "block" => std::thread::sleep(Duration::from_millis(number("ms"))),
+            "block" => {
+                while self.0.held.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
             _ => {
                 let work = sleep(Duration::from_secs(number("seconds")));
                 tokio::select! {
