@@ -13,7 +13,7 @@ use crate::behaviour::Behaviour;
 use crate::world::{CRDS, LABEL, World, released};
 
 /// The time limit for one behavior.
-const LIMIT: Duration = Duration::from_mins(3);
+const LIMIT: Duration = Duration::from_mins(20);
 /// The number of namespaces that are deleted at the same time.
 const DELETES: usize = 16;
 

@@ -36,7 +36,7 @@ pub(crate) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 /// The interval of polling a server.
 const POLL: Duration = Duration::from_millis(50);
 /// How long a server may take for asynchronous work, e.g. garbage collection.
-const PATIENCE: Duration = Duration::from_mins(2);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A namespace, and a kind to use in it.
 #[derive(Clone)]

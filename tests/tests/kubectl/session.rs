@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 use crate::normal::normal;
 
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(10);
 
 /// The typed commands and their output.
 #[derive(Clone, Debug, Default)]

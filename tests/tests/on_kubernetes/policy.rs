@@ -59,16 +59,16 @@ fn approved(metadata: &Value) -> Value {
     })
 }
 
+/// The answer to a user who lacks the verb.
+const LACKS: &str = "to approve a plan, you need the verb `approve` on mills.demo.okt.dev";
+
 fn refused<T: std::fmt::Debug>(answer: kube::Result<T>) {
     let error = answer.expect_err("without the verb");
     let kube::Error::Api(status) = &error else {
         panic!("{error}");
     };
     assert_eq!(status.code, 403, "{status:?}");
-    assert_contains(
-        &status.message,
-        "to approve a plan, you need the verb `approve` on mills.demo.okt.dev",
-    );
+    assert_contains(&status.message, LACKS);
 }
 
 /// The acceptance case A9.
@@ -96,7 +96,8 @@ async fn who_may_edit_but_not_approve_is_refused_by_the_printed_policy() {
         let approval = Patch::Merge(json!({ "spec": { "lifecycle": { "approve": "12345678" } } }));
         until("the policy is enforced", async || {
             let trial = PatchParams::default().dry_run();
-            editor.patch("m", &trial, &approval).await.is_err()
+            let refused = editor.patch("m", &trial, &approval).await;
+            refused.is_err_and(|why| why.to_string().contains(LACKS))
         })
         .await;
         refused(editor.patch("m", &patching, &approval).await);

@@ -27,14 +27,11 @@ async fn with_requests(place: &okt_tests::rollout::Place) -> Scene<Vaults> {
 }
 
 async fn until<A: Request>(requests: &Api<RequestObject<A>>, name: &str, expected: RequestOutcome) {
-    for _ in 0..2400 {
+    okt_tests::until(&format!("{name} is {expected:?}"), async || {
         let status = requests.read(name).await.status;
-        if status.and_then(|it| it.outcome) == Some(expected) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{name} is not {expected:?}")
+        status.and_then(|it| it.outcome) == Some(expected)
+    })
+    .await;
 }
 
 fn restore(name: &str, spec: &Value) -> Restore {
@@ -118,15 +115,12 @@ async fn a_schedule_is_checked_by_the_server_and_says_when_it_is_next() {
             .create(&params, &schedule("nightly", "0 2 * * *"))
             .await;
         made.expect("it is accepted");
-        for _ in 0..2400 {
+        okt_tests::until("the schedule has a next time", async || {
             let status = schedules.read("nightly").await.status.unwrap_or_default();
-            if status.next.is_some() {
-                assert_eq!((status.problem.as_str(), status.last), ("", None));
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("the schedule has no next time");
+            assert_eq!((status.problem.as_str(), status.last), ("", None));
+            status.next.is_some()
+        })
+        .await;
     })
     .await;
 }
