@@ -31,6 +31,27 @@ pub(crate) async fn run(
     )
 }
 
+/// Runs the program until it ends as wanted, because the server learns of many things a moment later; returns what it
+/// prints.
+pub(crate) async fn run_until(
+    server: &Kubernetes,
+    user: &str,
+    arguments: &[&str],
+    is_wanted: impl Fn(Option<i32>, &str) -> bool,
+) -> String {
+    let mut printed = String::new();
+    until(&arguments.join(" "), async || {
+        let (code, now) = run(server, user, arguments).await;
+        if printed != now {
+            println!("{user} {arguments:?}: {code:?} {now}");
+        }
+        printed = now;
+        is_wanted(code, &printed)
+    })
+    .await;
+    printed
+}
+
 fn of<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("an object")
 }
@@ -102,17 +123,9 @@ async fn who_may_view_sees_and_who_may_not_reads_what_to_ask_for() {
             panic!("no row: {row}");
         };
         let words: Vec<&str> = words.split(' ').collect();
-        let (expected, mut printed) = (expected.parse().ok(), String::new());
-        // The server learns of a role and a binding a moment later.
-        until(row, async || {
-            let (code, now) = run(&server, user, &words).await;
-            if printed != now {
-                println!("{code:?} {now}");
-            }
-            printed = now;
-            code == expected && printed.contains(part)
-        })
-        .await;
+        let expected = expected.parse().ok();
+        let is_wanted = |code, printed: &str| code == expected && printed.contains(part);
+        let printed = run_until(&server, user, &words, is_wanted).await;
         assert!(
             user != "nobody" || printed.lines().count() == 1,
             "{printed}"

@@ -23,7 +23,7 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
 
-use crate::real::run;
+use crate::real::run_until;
 
 /// The maximum wait for a condition.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -106,22 +106,6 @@ async fn is_asked(client: &Client) -> bool {
     maps.create(&dry, &map).await.is_err()
 }
 
-/// Waits until `why` prints this about an object; returns all that it prints.
-async fn until_printed(server: &Kubernetes, object: &str, text: &str) -> String {
-    let mut printed = String::new();
-    until(text, async || {
-        let (code, now) = run(server, "", &["why", object]).await;
-        assert_eq!(code, Some(0), "{now}");
-        if printed != now {
-            println!("{now}");
-        }
-        printed = now;
-        printed.contains(text)
-    })
-    .await;
-    printed
-}
-
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_webhook_that_drops_what_is_recorded_is_named() {
@@ -167,7 +151,11 @@ async fn a_webhook_that_drops_what_is_recorded_is_named() {
         trim(&client, field).await;
         let name = field.rsplit('/').next().unwrap_or_default();
         cluster.create(name, json!({})).await;
-        let printed = until_printed(&server, name, words).await;
+        let printed = run_until(&server, "", &["why", name], |code, printed| {
+            assert_eq!(code, Some(0), "{printed}");
+            printed.contains(words)
+        })
+        .await;
         let paragraph = printed.split("\n\n").nth(1).expect("a cause");
         cause.assert_eq(&format!("{}\n", paragraph.trim_end()));
         configurations

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use okt::crd;
-use okt_tests::{Cluster, Database, DatabaseState, Databases, definition};
+use okt_tests::{Cluster, Database, DatabaseState, Databases, definition, until};
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ async fn a_refused_write_is_reported_and_retried_with_backoff_until_the_crd_is_f
             let writes = operator.tap.writes();
             writes.iter().map(|write| write.status).collect()
         };
-        okt_tests::until("it is retried", async || {
+        until("it is retried", async || {
             answers().iter().filter(|it| **it == 422).count() >= 2
         })
         .await;

@@ -11,12 +11,12 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use okt::Monitoring;
+use okt_testing::free_ports;
 use okt_tests::{assert_contains, https_get};
 use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
 /// An API server that only reviews: it knows the tokens `prometheus` and `visitor`, and lets the first read `/metrics`.
@@ -91,23 +91,15 @@ struct Served {
 }
 
 async fn serve(reviews: &Reviews, certificate: Option<&Path>) -> std::io::Result<Served> {
-    loop {
-        let free = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
-        let address = free.to_string().parse().expect("an address");
-        let (monitoring, client) = (Monitoring::new(), reviews.client());
-        let served = monitoring.serve_securely(address, &client, certificate);
-        match served.await {
-            Ok(served) => {
-                return Ok(Served {
-                    address: free,
-                    _task: AbortOnDropHandle::new(tokio::spawn(served)),
-                });
-            }
-            // Another process has taken the port.
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let [port] = free_ports()?;
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let listen = address.to_string().parse().expect("an address");
+    let (monitoring, client) = (Monitoring::new(), reviews.client());
+    let served = monitoring.serve_securely(listen, &client, certificate);
+    Ok(Served {
+        address,
+        _task: AbortOnDropHandle::new(tokio::spawn(served.await?)),
+    })
 }
 
 impl Served {
