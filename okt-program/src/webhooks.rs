@@ -38,6 +38,7 @@ use okt_runtime::Application;
 use okt_serve::tls::{CertificateFiles, RustlsAcceptor, RustlsConfig, ServerConfig};
 use okt_serve::{Handle, ListenAddress, bind, server};
 use okt_telemetry::monitoring::Monitoring;
+use okt_wire::api_timeout::limit_answers;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -121,6 +122,7 @@ pub(crate) async fn serve(
     monitoring: &Monitoring,
     (stopping, ended): (CancellationToken, CancellationToken),
 ) -> io::Result<impl Future<Output = ()> + Send + use<>> {
+    let client = limit_answers(client);
     let kinds = Arc::new(kinds);
     let metrics = WebhookMetrics::register(monitoring);
     let routes = routes(Arc::clone(&kinds)).layer(from_fn_with_state(metrics, measured));
@@ -257,5 +259,31 @@ async fn in_turn<T: Send + 'static>(
         }
         Ok(None) => Err((StatusCode::NOT_FOUND, String::new())),
         Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_answer_about_the_certificate_is_an_error_in_time() {
+        let silent = service_fn(|_: Request<Body>| pending::<io::Result<Response<Body>>>());
+        let webhooks = Webhooks {
+            address: ListenAddress::All(0),
+            certificate: None,
+            service: WebhookService::of("tents", "default"),
+            valid: Duration::from_hours(24),
+            lingers: Duration::ZERO,
+        };
+        let client = Client::new(silent, "default");
+        let (monitoring, tokens) = (Monitoring::new(), Default::default());
+        let served = serve(webhooks, client, Vec::new(), &monitoring, tokens);
+        let served = timeout(Duration::from_hours(1), served).await;
+        let served = served.expect("it waits no longer");
+        let error = served.err().expect("there is no certificate").to_string();
+        assert!(error.contains("no answer within 60 s"), "{error}");
     }
 }

@@ -6,6 +6,7 @@ use kube::api::PartialObjectMeta;
 use kube::runtime::watcher::Config;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
+use okt_wire::api_timeout::limit_answers;
 use okt_wire::keys::HANDED_OVER_ANNOTATION;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -21,7 +22,8 @@ impl HandOver {
     pub(super) fn follow(client: Client, name: &'static str, version: String) -> Self {
         let (send, is_handed_over) = watch::channel(false);
         let following = tokio::spawn(async move {
-            let crds: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
+            let crds: Api<PartialObjectMeta<CustomResourceDefinition>> =
+                Api::all(limit_answers(client));
             let config = Config::default().fields(&format!("metadata.name={name}"));
             let definitions = watcher(crds, config).default_backoff();
             let mut definitions = Box::pin(definitions.applied_objects());
@@ -47,5 +49,44 @@ impl HandOver {
                 std::future::pending::<()>().await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+    use tokio::time::timeout;
+    use tower::{BoxError, service_fn};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hand_over_is_seen_though_an_answer_about_it_was_lost() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let server = service_fn(move |_: Request<Body>| {
+            let is_second = asked.fetch_add(1, Ordering::SeqCst) == 1;
+            async move {
+                if !is_second {
+                    pending::<()>().await;
+                }
+                let list = json!({
+                    "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                    "metadata": { "resourceVersion": "1" },
+                    "items": [{ "metadata": { "name": "tents", "annotations": { HANDED_OVER_ANNOTATION: "v1alpha1" } } }],
+                });
+                Ok::<_, BoxError>(Response::new(Body::from(list.to_string().into_bytes())))
+            }
+        });
+        let client = Client::new(server, "default");
+        let hand_over = HandOver::follow(client, "tents", "v1".to_owned());
+        let seen = timeout(Duration::from_hours(1), hand_over.until(true)).await;
+        seen.expect("it is seen");
     }
 }
