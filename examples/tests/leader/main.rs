@@ -47,14 +47,21 @@ static STAGE: Mutex<()> = Mutex::const_new(());
 
 /// Waits until there is a value, and returns it.
 async fn until<T>(what: &str, mut something: impl AsyncFnMut() -> Option<T>) -> T {
-    let since = Instant::now();
-    loop {
-        if let Some(thing) = something().await {
-            return thing;
+    in_time(what, async {
+        loop {
+            if let Some(thing) = something().await {
+                return thing;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert!(since.elapsed() < LIMIT, "waited in vain until {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    })
+    .await
+}
+
+/// Waits for something that processes do; what waits in vain fails.
+async fn in_time<T>(what: &str, waited: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(LIMIT, Box::pin(waited)).await;
+    waited.unwrap_or_else(|_| panic!("waited in vain until {what}"))
 }
 
 /// Shows the logs of the replicas with `RUST_LOG=leader=debug`.
@@ -88,7 +95,8 @@ impl Scene {
         let crd = okt::crd::<Leaflet>().unwrap();
         crds.create(&PostParams::default(), &crd).await.unwrap();
         let established = conditions::is_crd_established();
-        await_condition(crds, Leaflet::crd_name(), established)
+        let established = await_condition(crds, Leaflet::crd_name(), established);
+        in_time("the definition is established", established)
             .await
             .unwrap();
         Some(Self {

@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use crate::{LEASE_SECONDS, until};
+use crate::{LEASE_SECONDS, in_time, until};
 
 /// Returns when a line was logged: on a busy machine it is read much later.
 fn logged_at(line: &str) -> Instant {
@@ -89,7 +89,8 @@ impl Replica {
 
     /// Waits until it has ended.
     pub(crate) async fn end(&mut self) -> ExitStatus {
-        self.process.wait().await.unwrap()
+        let what = format!("{} has ended", self.name);
+        in_time(&what, self.process.wait()).await.unwrap()
     }
 
     /// Returns when it logged these words, after a time.

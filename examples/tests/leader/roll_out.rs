@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::chaos::{NAMES, number};
 use crate::replica::Replica;
-use crate::{STAGE, until};
+use crate::{STAGE, in_time, until};
 
 /// How many shops may be upgraded at a time.
 const PLACES: usize = 3;
@@ -198,7 +198,8 @@ async fn fleet() -> Option<Fleet> {
     let made = crds.create(&PostParams::default(), &crd).await;
     made.expect("it is accepted");
     let established = await_condition(crds, Shop::crd_name(), conditions::is_crd_established());
-    established.await.expect("it is established");
+    let established = in_time("the definition is established", established).await;
+    established.expect("it is watched");
     let controller = deployment_controller().takes(Duration::from_secs(3));
     tokio::spawn(controller.run(client.clone()));
     let count = number("OKT_SHOPS", SHOPS);

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::chaos::number;
 use crate::replica::Replica;
-use crate::{STAGE, show_logs, until};
+use crate::{STAGE, in_time, show_logs, until};
 
 /// How many tents there are.
 const TENTS: usize = 30;
@@ -83,7 +83,8 @@ pub(crate) async fn apply(client: &Client, crd: &CustomResourceDefinition) {
     applied.expect("it is accepted");
     let established = conditions::is_crd_established();
     let established = await_condition(crds, v1::Tent::crd_name(), established);
-    established.await.expect("it is established");
+    let established = in_time("the definition is established", established).await;
+    established.expect("it is watched");
 }
 
 pub(crate) async fn tents<
@@ -121,7 +122,7 @@ async fn lists_while_certificates_are_renewed(
     let rotations = number("OKT_ROTATIONS", ROTATIONS);
     for rotation in 0..rotations {
         renew(client).await;
-        while replica.lines("took the new certificate", begun).len() <= rotation {
+        until("it has the certificate", async || {
             let oldest = join_all((0..=2 * rotation).map(|_| specs::<v1alpha1::Tent>(client)));
             for oldest in oldest.await {
                 assert_eq!(oldest.expect("v1alpha1 is served"), *first);
@@ -133,7 +134,10 @@ async fn lists_while_certificates_are_renewed(
             specs::<v1::Tent>(client).await.expect("v1 is served");
             lists += 2;
             sleep(Duration::from_millis(50)).await;
-        }
+            let taken = replica.lines("took the new certificate", begun).len();
+            (taken > rotation).then_some(())
+        })
+        .await;
     }
     println!("{rotations} certificates, {lists} lists of {TENTS} tents, none refused");
 }

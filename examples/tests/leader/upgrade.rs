@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep};
 use crate::chaos::number;
 use crate::replica::Replica;
 use crate::tents::{apply, converted_at, specs, tents};
-use crate::{STAGE, show_logs, until};
+use crate::{STAGE, in_time, show_logs, until};
 
 /// How many tents there are; `OKT_TENTS` sets another number.
 const TENTS: usize = 40;
@@ -140,7 +140,8 @@ impl Camp {
             .args(subcommand)
             .env("KUBECONFIG", self.kubernetes.kubeconfig())
             .kill_on_drop(true);
-        program.output().await.expect("it runs")
+        let what = format!("{subcommand:?} has ended");
+        in_time(&what, program.output()).await.expect("it runs")
     }
 
     async fn definition(&self) -> CustomResourceDefinition {

@@ -4,6 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams};
+use okt_tests::until;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
@@ -178,9 +179,7 @@ async fn conditions_that_are_followed_are_compared_with_the_version_before() {
             .any(|request| request.to_string().starts_with("watch databases"))
     };
     // It has read the first version.
-    while !watches() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("it watches", async || watches()).await;
     let condition = json!({
         "type": "Ready", "status": "True", "reason": "Ready", "message": "it runs",
         "observedGeneration": 1, "lastTransitionTime": "2026-11-22T09:00:00Z",

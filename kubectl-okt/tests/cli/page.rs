@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use okt_tests::in_time;
 use serde_json::json;
 use tokio::process::Command;
 
@@ -50,7 +51,8 @@ async fn look(world: &World) {
         .env("PAGE_MODULES", modules)
         .stdout(Stdio::inherit())
         .kill_on_drop(true);
-    let ended = node.status().await.expect("node starts");
+    let ended = in_time("the claims are tried", node.status()).await;
+    let ended = ended.expect("node starts");
     assert!(ended.success(), "{ended}");
 }
 

@@ -99,13 +99,14 @@ async fn who_may_view_sees_and_who_may_not_reads_what_to_ask_for() {
     let databases: Api<DynamicObject> = Api::default_namespaced_with(client, &resource);
     let orders: DynamicObject = of(Databases::object("orders", json!({})));
     // A kind is served a moment after its definition.
-    while let Err(error) = databases.create(&now, &orders).await {
-        assert!(
-            matches!(&error, kube::Error::Api(status) if status.code == 404),
-            "{error}"
-        );
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    until("the kind is served", async || {
+        match databases.create(&now, &orders).await {
+            Ok(_) => true,
+            Err(kube::Error::Api(status)) if status.code == 404 => false,
+            Err(error) => panic!("{error}"),
+        }
+    })
+    .await;
 
     let rows = r#"
         viewer | list -A | 0 | Database   orders

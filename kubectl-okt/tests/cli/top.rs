@@ -1,10 +1,10 @@
 //! `top` in a real terminal, which tmux is.
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
 use okt_apiserver::Fault;
+use okt_tests::until;
 use serde_json::json;
 use tokio::process::Command;
 
@@ -52,18 +52,27 @@ impl Terminal {
     /// Waits until the screen has these words, and returns it.
     async fn until(&self, words: &str) -> String {
         let mut last = String::new();
-        // As long as tests wait for real processes.
-        for _ in 0..6000 {
-            last = self
-                .tmux(&["capture-pane", "-p", "-t", "top"])
-                .await
-                .unwrap_or(last);
-            if last.contains(words) {
-                return last;
+        until(words, async || {
+            if let Some(screen) = self.screen().await
+                && screen != last
+            {
+                println!("{screen}");
+                last = screen;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        panic!("the screen never shows {words:?}:\n{last}")
+            last.contains(words)
+        })
+        .await;
+        last
+    }
+
+    /// Returns what is on the screen; none once the program has ended.
+    async fn screen(&self) -> Option<String> {
+        self.tmux(&["capture-pane", "-p", "-t", "top"]).await
+    }
+
+    /// Waits until the program has ended.
+    async fn ends(&self) {
+        until("it has ended", async || self.screen().await.is_none()).await;
     }
 }
 
@@ -88,7 +97,6 @@ async fn the_objects_move_on_a_real_terminal_and_keys_work_as_the_foot_lists_the
         terminal.until(words).await;
     }
     let screen = terminal.until("OnHold").await;
-    println!("{screen}");
     let first = screen
         .lines()
         .find(|line| line.contains("✕ ") && line.contains("OnHold"));
@@ -107,8 +115,7 @@ async fn the_objects_move_on_a_real_terminal_and_keys_work_as_the_foot_lists_the
     patched.expect("it moves");
     terminal.until("Servicing  1  ●").await;
     terminal.press("Enter").await;
-    let screen = terminal.until("is a holding state").await;
-    println!("{screen}");
+    terminal.until("is a holding state").await;
     terminal.press("Escape").await;
     terminal.until("6 objects").await;
     terminal.press("/").await;
@@ -125,16 +132,9 @@ async fn the_objects_move_on_a_real_terminal_and_keys_work_as_the_foot_lists_the
     terminal.press("Left").await;
     terminal.press("Down").await;
     terminal.press("Down").await;
-    let screen = terminal.until("2 in Running").await;
-    println!("{screen}");
+    terminal.until("2 in Running").await;
     terminal.press("q").await;
-    for _ in 0..6000 {
-        if terminal.tmux(&["has-session", "-t", "top"]).await.is_none() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("`q` does not end it");
+    terminal.ends().await;
 }
 
 #[tokio::test]
@@ -152,13 +152,7 @@ async fn a_cluster_that_does_not_answer_freezes_no_key() {
     terminal.press("Tab").await;
     silent.end();
     terminal.press("q").await;
-    while terminal
-        .tmux(&["capture-pane", "-p", "-t", "top"])
-        .await
-        .is_some()
-    {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    terminal.ends().await;
 }
 
 #[tokio::test]

@@ -34,9 +34,12 @@ async function startAt(port) {
       return await start("--address", `127.0.0.1:${port}`);
     } catch (error) {
       if (!error.message.includes("in use")) throw error;
+      await after(100);
     }
   }
 }
+
+const after = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 async function send(path, method, type, body) {
   const answer = await fetch(`${DATABASES}${path}`, { method, headers: { "content-type": type }, body: JSON.stringify(body) });
@@ -305,7 +308,7 @@ async function frames() {
     const names = Array.from({ length: Math.max(0, due) }, (_, i) => `many-${(moves + i) % 5000}`);
     moves += names.length;
     await Promise.all(names.map((name) => move(name, "Servicing").catch(() => move(name, "Running"))));
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await after(5);
   }
   const listing = performance.now();
   // The cluster answers from another process.
@@ -331,13 +334,15 @@ try {
       } catch (error) {
         failed += 1;
         console.log(`FAILED: ${name}: ${error.stack}`);
-        await page.screenshot({ path: "failed.png" }).catch(() => {});
+        await Promise.race([page.screenshot({ path: "failed.png" }).catch(() => {}), after(30_000)]);
         break;
       }
     }
   }
 } finally {
   map.kill();
-  await browser.close();
+  // It may say that it closes, and stay.
+  await Promise.race([browser.close(), after(30_000)]);
+  browser.process().kill("SIGKILL");
 }
 process.exit(failed);

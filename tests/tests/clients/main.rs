@@ -11,9 +11,14 @@ mod lives;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use okt_testing::{ApiServer, Kubernetes, controllers};
 use tokio::process;
+use tokio::time::timeout;
+
+/// The limit of a suite on one server. Its tests have limits of their own; the downloads and the build before have none.
+const LIMIT: Duration = Duration::from_mins(20);
 
 /// A suite of `tests/clients`.
 struct Suite {
@@ -122,7 +127,9 @@ async fn run(suite: &Suite, kubeconfig: &Path, kubectl: Option<&Command>) -> Res
         let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
         command.env("KUBECTL", words.join(" "));
     }
-    let output = command.output().await.expect("the script starts");
+    let output = timeout(LIMIT, command.output()).await;
+    let output = output.expect("the script ends");
+    let output = output.expect("the script starts");
     assert!(output.status.success(), "{} cannot be run", suite.name);
     let lines = String::from_utf8_lossy(&output.stdout).into_owned();
     let results = lines.lines().filter_map(|line| line.split_once(' '));

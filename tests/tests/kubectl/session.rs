@@ -16,7 +16,7 @@ use std::fmt::{self, Write as _};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -171,7 +171,9 @@ impl Shell {
         let since = Instant::now();
         loop {
             let output = self.command(arguments).output().expect("kubectl runs");
-            if patient && !output.status.success() && since.elapsed() < LIMIT {
+            if patient && !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(since.elapsed() < LIMIT, "{typed}: {said}");
                 thread::sleep(Duration::from_millis(200));
                 continue;
             }
@@ -239,12 +241,14 @@ impl Job {
     fn wait(&mut self, count: usize) {
         let since = Instant::now();
         while self.shown.len() < count {
-            match self
-                .lines
-                .recv_timeout(LIMIT.saturating_sub(since.elapsed()))
-            {
+            let left = LIMIT.saturating_sub(since.elapsed());
+            match self.lines.recv_timeout(left) {
                 Ok(line) => self.shown.push(line),
-                Err(_) => return,
+                // It has ended.
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("waited in vain for {count} lines: {:?}", self.shown)
+                }
             }
         }
     }

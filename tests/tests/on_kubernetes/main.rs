@@ -30,7 +30,7 @@ use kube::{Api, Client};
 use okt::crd;
 use okt_testing::Kubernetes;
 use okt_tests::rollout::{Place, Working};
-use okt_tests::{Cluster, Objects, Served};
+use okt_tests::{Cluster, Objects, Served, until};
 use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -125,7 +125,7 @@ async fn clean(client: &Client) {
         let resource = ApiResource::from_gvk_with_plural(&kind, &crd.spec.names.plural);
         let name = crd.metadata.name.expect("a name");
         crds.remove(&name).await;
-        while crds.has(&name).await {
+        until(&format!("{name} is gone"), async || {
             let everywhere: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
             // The kind may be gone already.
             let objects = everywhere.list(&ListParams::default()).await;
@@ -137,7 +137,8 @@ async fn clean(client: &Client) {
                 let name = object.metadata.name.expect("a name");
                 let _ = api.patch(&name, &PatchParams::default(), &release).await;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            !crds.has(&name).await
+        })
+        .await;
     }
 }
