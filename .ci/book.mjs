@@ -30,7 +30,7 @@ const address = `http://127.0.0.1:${server.address().port}`;
 
 const browser = await puppeteer.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu"],
+  args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
   timeout: PATIENCE,
   protocolTimeout: PATIENCE,
 });
@@ -40,6 +40,10 @@ const problems = [];
 const watch = (page) => {
   page.on("console", (message) => {
     if (message.type() === "error") problems.push(`${page.url()}: ${message.text()}`);
+  });
+  page.on("error", (error) => {
+    console.error(`${page.url()} has crashed: ${error.message}`);
+    process.exit(1);
   });
   page.on("pageerror", (error) => problems.push(`${page.url()}: ${error.message}`));
   page.on("request", (request) => {

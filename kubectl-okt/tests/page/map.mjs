@@ -57,10 +57,19 @@ async function move(name, state, ready = {}) {
   await send(`/${name}/status`, "PATCH", "application/merge-patch+json", { status });
 }
 
-const browser = await puppeteer.launch({ executablePath: execFileSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).trim(), headless: true, args: ["--no-sandbox", "--disable-gpu"], timeout: 600_000, protocolTimeout: 600_000 });
+const browser = await puppeteer.launch({ executablePath: execFileSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).trim(), headless: true, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"], timeout: 600_000, protocolTimeout: 600_000 });
 let [map, address] = await start();
 const page = await browser.newPage();
 page.setDefaultTimeout(600_000);
+/** Ends the browser and the map, whatever they do. */
+function giveUp(why) {
+  console.log(`FAILED: ${why}`);
+  map.kill();
+  browser.process().kill("SIGKILL");
+  process.exit(1);
+}
+page.on("error", (error) => giveUp(`the page has crashed: ${error.message}`));
+setTimeout(giveUp, 540_000, "the claims take more than 9 minutes").unref();
 const errors = [];
 page.on("pageerror", (error) => errors.push(error.message));
 page.on("dialog", (dialog) => { errors.push(`a dialog: ${dialog.message()}`); dialog.dismiss(); });
