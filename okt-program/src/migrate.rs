@@ -13,6 +13,7 @@
 mod definition;
 mod server;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
@@ -66,17 +67,18 @@ pub(crate) struct MigratedKind {
 pub(crate) async fn migrate(client: &Client, kind: &MigratedKind) -> Result<String, String> {
     let name = kind.crd.as_str();
     let mut crd = definition(client, name).await?;
+    // What objects were brought from; none if there was nothing to do so far.
+    let mut from: Option<BTreeSet<String>> = None;
     for _ in 0..PASSES {
         // What a server stores that does not know the definition yet, would not be in the list.
         crd.settle().await;
         let objects = list(client, &crd).await?;
         let is_done = crd.outdated.is_empty() && !objects.iter().any(|it| crd.has_left_over(it));
         if is_done {
-            return Ok(format!(
-                "{name}: all objects are stored as {} already",
-                crd.to
-            ));
+            return Ok(done(&crd, from));
         }
+        let from_now = crd.outdated.iter().cloned();
+        from.get_or_insert_default().extend(from_now);
         let by_server = crd.outdated.is_empty() || server::migrate(client, &crd).await?;
         let is_left = |it: &StoredObject| !by_server || crd.has_left_over(it);
         let left: Vec<_> = objects.into_iter().filter(is_left).collect();
@@ -85,14 +87,7 @@ pub(crate) async fn migrate(client: &Client, kind: &MigratedKind) -> Result<Stri
         }
         let now = definition(client, name).await?;
         if now.generation == crd.generation && now.trim(client).await? {
-            let before = match &*crd.outdated {
-                [] => String::new(),
-                outdated => format!(", none as {}", outdated.join(" or ")),
-            };
-            return Ok(format!(
-                "{name}: all objects are stored as {}{before}",
-                crd.to
-            ));
+            return Ok(done(&crd, from));
         }
         eprintln!("{name}: the definition has changed, so all objects are looked at once more");
         crd = now;
@@ -100,6 +95,20 @@ pub(crate) async fn migrate(client: &Client, kind: &MigratedKind) -> Result<Stri
     Err(format!(
         "{name}: the definition changes again and again: run this once it is left alone"
     ))
+}
+
+/// Says that all objects are stored as they should be, after they were brought from these versions.
+fn done(crd: &Definition, from: Option<BTreeSet<String>>) -> String {
+    let all = format!("{}: all objects are stored as {}", crd.name, crd.to);
+    let Some(from) = from else {
+        return format!("{all} already");
+    };
+    // It may have been stored in between.
+    let others: Vec<String> = from.into_iter().filter(|it| *it != crd.to).collect();
+    if others.is_empty() {
+        return all;
+    }
+    format!("{all}, none as {}", others.join(" or "))
 }
 
 /// Lets a definition store an earlier version, and serve none that is newer, so that an earlier release can follow. The
@@ -237,4 +246,87 @@ async fn write(client: &Client, crd: &Definition, mut object: StoredObject) -> R
 fn failed(object: &StoredObject, error: &kube::Error) -> String {
     let name = qualified(object.namespace().as_deref(), &object.name_any());
     format!("{name}: {}", api_message(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::{Method, Request, Response};
+    use kube::client::Body;
+    use serde_json::{Value, json};
+    use tower::{BoxError, service_fn};
+
+    use super::*;
+
+    /// The definition as it is read for the first, the second .. time: who else changes it meanwhile.
+    async fn migrated(definitions: Vec<(i64, Value)>) -> String {
+        let read = Arc::new(AtomicUsize::new(0));
+        let server = service_fn(move |request: Request<Body>| {
+            let path = request.uri().path().to_owned();
+            let answer = if path == "/apis" {
+                json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": [] })
+            } else if path.contains("customresourcedefinitions") {
+                let is_read = request.method() == Method::GET;
+                let number = if is_read {
+                    read.fetch_add(1, Ordering::SeqCst)
+                } else {
+                    0
+                };
+                let (generation, stored) = definitions[number].clone();
+                let version =
+                    |name, storage| json!({ "name": name, "served": true, "storage": storage });
+                let definition = json!({
+                    "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
+                    "metadata": { "name": "tents.demo.okt.dev", "generation": generation },
+                    "spec": {
+                        "group": "demo.okt.dev", "scope": "Namespaced", "names": { "kind": "Tent", "plural": "tents" },
+                        "versions": [version("v1", true), version("v1alpha1", false)],
+                    },
+                    "status": { "storedVersions": stored },
+                });
+                if is_read {
+                    json!({ "metadata": {}, "items": [definition] })
+                } else {
+                    definition
+                }
+            } else {
+                json!({ "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": [] })
+            };
+            std::future::ready(Ok::<_, BoxError>(Response::new(Body::from(
+                answer.to_string().into_bytes(),
+            ))))
+        });
+        let kind = MigratedKind {
+            crd: "tents.demo.okt.dev".to_owned(),
+            versions: vec!["v1".to_owned(), "v1alpha1".to_owned()],
+            is_of_requests: false,
+        };
+        migrate(&Client::new(server, "default"), &kind)
+            .await
+            .expect("no error")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_brought_over_is_said_also_if_somebody_else_changes_the_definition_meanwhile()
+    {
+        let (both, one) = (json!(["v1alpha1", "v1"]), json!(["v1"]));
+        let brought = "tents.demo.okt.dev: all objects are stored as v1, none as v1alpha1";
+        for (definitions, said) in [
+            (
+                vec![(1, one.clone())],
+                "tents.demo.okt.dev: all objects are stored as v1 already",
+            ),
+            (vec![(1, both.clone()), (1, both.clone())], brought),
+            // Kubernetes has noted it, and an operator has written its certificate.
+            (vec![(1, both.clone()), (2, one.clone())], brought),
+            (
+                vec![(1, both.clone()), (2, both.clone()), (2, both)],
+                brought,
+            ),
+        ] {
+            assert_eq!(migrated(definitions).await, said);
+        }
+    }
 }

@@ -31,7 +31,7 @@ mod limits {
     /// Lines of code in the `src` of the published crates.
     pub(crate) const PRODUCT: usize = 104_150;
     /// Lines of code of all tests and benches.
-    pub(crate) const TESTS: usize = 90_600;
+    pub(crate) const TESTS: usize = 90_650;
     /// Types whose name another type has, in percent.
     pub(crate) const REPEATED_NAMES: usize = 12;
     /// Functions of more than 60 lines.
